@@ -1,0 +1,9 @@
+"""Sparse storage of symjax: the CSR and RowSparse containers and their lowering rules.
+
+Imported as ``symjax.sparse`` only. The folder lies at the top level of the repository and is linked into the package.
+"""
+
+if __name__ != "symjax.sparse":
+    raise ImportError(
+        f"this package was imported as {__name__!r}; import it as 'symjax.sparse': a second copy would register every rule twice"
+    )
