@@ -24,7 +24,7 @@ PY := $(VENV)/bin/python
 EXTRAS ?=
 JAX ?=
 WORKERS ?= 2
-SECONDS ?= 60
+FUZZ_SECONDS ?= 60
 
 target_package := .$(if $(EXTRAS),[$(EXTRAS)])
 stamp := $(VENV)/.installed
@@ -102,13 +102,13 @@ bench: $(stamp)  ## the speed table, as ratios measured in one run
 	$(PY) -m tests.benchmarks $(BENCH_ARGS)
 
 .PHONY: fuzz
-fuzz: $(stamp)  ## coverage-guided fuzzing of the file readers, SECONDS each
+fuzz: $(stamp)  ## coverage-guided fuzzing of the file readers, FUZZ_SECONDS long
 ifneq ($(UV),)
 	$(UV) pip install --quiet --python $(PY) --group fuzz
 else
 	$(PY) -m pip install --quiet --group fuzz
 endif
-	$(PY) -m tests.fuzz --seconds $(SECONDS)
+	$(PY) -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 .PHONY: lock
 lock: $(stamp)  ## renew requirements.lock (needs uv)
