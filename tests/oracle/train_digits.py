@@ -4,8 +4,8 @@ Run it with the oracle's interpreter, which also needs scikit-learn::
 
     MXNET_SUBGRAPH_BACKEND=NONE .venv-oracle/bin/python tests/oracle/train_digits.py
 
-Writes, with MXNet's own functions, ``symjax/data/digits-symbol.json`` and ``symjax/data/digits-0010.params``, and beside
-them ``digits.npz`` with
+Writes, with MXNet's own functions, ``symjax/data/digits-symbol.json`` and ``symjax/data/digits-0010.params``, and
+beside them ``digits.npz`` with
 
 * ``train_images`` (1297, 8, 8) uint8 in 0..16, ``train_labels`` (1297,) uint8,
 * ``test_images`` (500, 8, 8) uint8, ``test_labels`` (500,) uint8: held out, never seen in training,
