@@ -1,0 +1,1 @@
+"""Parity of symjax with real MXNet 1.9.1: cases, recording, comparison."""

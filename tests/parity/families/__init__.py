@@ -1,0 +1,1 @@
+"""One module for each family of ops; each defines ``CASES: list[Case]``."""

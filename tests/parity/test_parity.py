@@ -1,0 +1,83 @@
+"""symjax against the results of real MXNet 1.9.1, recorded and (marker ``oracle``) live."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.parity import golden
+from tests.parity.case import Case
+from tests.parity.check import run_symjax
+from tests.parity.compare import compare, explain
+from tests.parity.oracle import oracle_python, run_oracle
+from tests.parity.record import family_cases, family_names, missing
+from tests.parity.runner import Result
+
+recorded = cache(golden.load)
+
+
+def every_case() -> Iterator[tuple[str, Case]]:
+    for family in family_names():
+        for case in family_cases(family):
+            yield family, case
+
+
+@pytest.mark.parametrize("family", family_names())
+def test_golden_is_up_to_date(family: str) -> None:
+    cases = family_cases(family)
+    todo = [c.id for c in missing(cases, recorded(family))]
+    stale = recorded(family).keys() - {c.id for c in cases}
+    assert not todo and not stale, f"run `python -m tests.parity.record {family} --only-missing`: {todo} {stale}"
+
+
+@pytest.mark.parametrize(("family", "case"), [pytest.param(f, c, id=f"{f}:{c.id}") for f, c in every_case()])
+def test_case(family: str, case: Case) -> None:
+    want = recorded(family).get(case.id)
+    assert want is not None, f"not recorded: run `python -m tests.parity.record {family} --only-missing`"
+    got = run_symjax(case)
+    problems = compare(case, want, got).problems
+    if problems:
+        pytest.fail(explain(case, [*problems, got.get("traceback", "")]), pytrace=False)
+
+
+@pytest.mark.oracle
+def test_live_sample() -> None:
+    """A sample of cases, and what symjax writes after reading them, run on real MXNet now.
+
+    SYMJAX_PARITY_SAMPLE (default 40) is the number of cases, SYMJAX_PARITY_SEED chooses them.
+    """
+    if oracle_python() is None:
+        pytest.skip("real MXNet is not installed: `make oracle` or SYMJAX_ORACLE_PYTHON")
+    seed = int(os.environ.get("SYMJAX_PARITY_SEED") or random.SystemRandom().randrange(10**6))
+    print(f"SYMJAX_PARITY_SEED={seed}")
+    every = [case for _, case in every_case()]
+    sample = random.Random(seed).sample(every, min(len(every), int(os.environ.get("SYMJAX_PARITY_SAMPLE") or 40)))
+    theirs = [golden.thinned(r) for r in run_oracle(sample)]
+    problems = [_problems(c, want, run_symjax(c)) for c, want in zip(sample, theirs, strict=True)]
+    rewritten = [c.plain() if text is None else replace(c.plain(), json=text) for c, text in (
+        (c, rewrite(c)) for c in sample)]  # fmt: skip
+    for case, want, got in zip(rewritten, theirs, run_oracle(rewritten), strict=True):
+        problems.append(_problems(case, want, got))
+    found = [p for p in problems if p]
+    assert not found, f"SYMJAX_PARITY_SEED={seed}\n" + "\n".join(found)
+
+
+def rewrite(case: Case) -> str | None:
+    """The graph as symjax writes it; None where it (rightly or not: the sample tells) cannot be read."""
+    from symjax import base, symbol
+
+    try:
+        return symbol.load_json(case.json).tojson()
+    except base.MXNetError:
+        return None
+
+
+def _problems(case: Case, want: Result, got: Result) -> str:
+    problems = compare(case, want, got).problems
+    return explain(case, problems) if problems else ""
+
