@@ -1,0 +1,124 @@
+"""Symbol graphs: nodes, entries and the orders in which MXNet lists them.
+
+A node is a variable (no op) or an application of an op; an entry is one output of a node. All traversals are
+iterative and linear in the number of nodes, so depth is bounded by memory only.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from symjax.lowering import registry
+from symjax.lowering.errors import MXNetError
+from symjax.lowering.params import Params
+from symjax.lowering.registry import Op
+
+
+class Entry(NamedTuple):
+    """Output `index` of `node`."""
+
+    node: Node
+    index: int
+
+    @property
+    def output_name(self) -> str:
+        """The name MXNet's list_outputs gives this entry."""
+        return self.node.output_name(self.index)
+
+
+class Node:
+    """A variable or an op application.
+
+    Attributes:
+      op: the operator, None for a variable, an `UnknownOp` for a graph that is opened only for looking at.
+      name: the node's name; not necessarily unique.
+      attrs: attribute text exactly as given: operator parameters, and hidden keys `__key__`.
+      inputs: the entries it reads, auxiliary states included, in the op's order.
+      subgraphs: the graphs of a control-flow op.
+    """
+
+    __slots__ = ("__weakref__", "_params", "attrs", "inputs", "name", "op", "subgraphs")
+
+    def __init__(self, op: Op | None, name: str, attrs: Mapping[str, str] | None = None,
+                 inputs: Sequence[Entry] = (), subgraphs: Sequence[Graph] = ()) -> None:
+        self.op = op
+        self.name = name
+        self.attrs = dict(attrs) if attrs else {}
+        self.inputs = list(inputs)
+        self.subgraphs = tuple(subgraphs)
+        self._params: Params | None = None
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} ({self.op.name if self.op else 'variable'})>"
+
+    @property
+    def is_variable(self) -> bool:
+        return self.op is None
+
+    @property
+    def params(self) -> Any:
+        """The parsed operator parameters.
+
+        Raises:
+          ParamError: the attribute text does not fit the op; the message names the op, this adds the node.
+        """
+        if self._params is None:
+            assert self.op is not None
+            given = {k: v for k, v in self.attrs.items() if not is_hidden(k)}
+            try:
+                self._params = self.op.params.parse(given, self.op.name)
+            except MXNetError as e:
+                raise type(e)(f"node {self.name!r}: {e}") from None
+        return self._params
+
+    @property
+    def num_outputs(self) -> int:
+        return 1 if self.op is None else len(self.op.output_names(self.params))
+
+    @property
+    def num_visible(self) -> int:
+        return 1 if self.op is None else self.op.num_visible(self.params)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return () if self.op is None else self.op.input_names(self.params)
+
+
+    def aux_positions(self) -> Iterator[int]:
+        """Yields the positions of the inputs that the op updates."""
+        if self.op is not None and self.op.aux:
+            for i, n in enumerate(self.input_names):
+                if n in self.op.aux:
+                    yield i
+
+    def output_name(self, index: int) -> str:
+        if self.op is None:
+            return self.name
+        return f"{self.name}_{self.op.output_names(self.params)[index]}"
+
+    def entries(self) -> list[Entry]:
+        """The visible outputs."""
+        return [Entry(self, i) for i in range(self.num_visible)]
+
+    def copy(self) -> Node:
+        """A node of the same content with its own attribute dictionary and input list."""
+        return Node(self.op, self.name, self.attrs, self.inputs, self.subgraphs)
+
+
+def is_hidden(key: str) -> bool:
+    """Whether an attribute key is one of MXNet's `__key__`, which no op reads as a parameter."""
+    return len(key) > 4 and key.startswith("__") and key.endswith("__")
+
+
+class Graph:
+    """An immutable set of output entries and what they reach.
+
+    Orders follow MXNet: `nodes` is the depth-first post-order from the outputs, `arguments` and `aux_states` are the
+    variables in that order.
+    """
+
+    def __init__(self, outputs: Iterable[Entry]) -> None:
+        self.outputs = tuple(outputs)
+

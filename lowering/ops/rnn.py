@@ -1,0 +1,271 @@
+"""The fused recurrent layers: `RNN` in the modes rnn_relu, rnn_tanh, lstm and gru.
+
+Each layer is one matrix product of the whole sequence with the input weights, then a `lax.scan` over time, so what is
+compiled does not grow with the length of the sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.params import Params, param
+from symjax.lowering.registry import ShapeLike, op
+
+GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+
+
+class RNNParams(Params):
+    state_size: int = param(doc="Size H of the hidden state of a layer.", ge=0)
+    num_layers: int = param(doc="Number of stacked layers.", ge=0)
+    bidirectional: bool = param(False, doc="Run every layer in both directions and concatenate their outputs.")
+    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"] = param(doc="The recurrent cell.")
+    p: float = param(0.0, doc="Dropout rate of the outputs of all layers but the last, in training.", ge=0, le=1)
+    state_outputs: bool = param(False, doc="Whether the final states are outputs too.")
+    projection_size: int | None = param(None, doc="Size that an lstm's hidden state is projected to.")
+    lstm_state_clip_min: float | None = param(None, doc="Lower bound of the lstm's cell state; goes with the upper.")
+    lstm_state_clip_max: float | None = param(None, doc="Upper bound of the lstm's cell state; goes with the lower.")
+    lstm_state_clip_nan: bool = param(False, doc="Whether clipping also replaces NaN in the cell state by the bound.")
+    use_sequence_length: bool = param(False, doc="Whether there is an input of the sequences' lengths.")
+
+
+class Cell(NamedTuple):
+    """The weights of one layer in one direction: G is the number of gates, R the size of the recurrent state."""
+
+    w_input: Array  # (G*H, I)
+    w_state: Array  # (G*H, R)
+    w_project: Array | None  # (P, H)
+    b_input: Array  # (G*H,)
+    b_state: Array  # (G*H,)
+
+
+def _directions(p: RNNParams) -> int:
+    return 2 if p.bidirectional else 1
+
+
+def _recurrent_size(p: RNNParams) -> int:
+    return p.state_size if p.projection_size is None else p.projection_size
+
+
+def _cell_shapes(p: RNNParams, layer: int, input_size: int) -> list[tuple[int, int]]:
+    """Shapes of the weight matrices of one direction of a layer, in the order in which `parameters` packs them."""
+    size = input_size if layer == 0 else _recurrent_size(p) * _directions(p)
+    rows = GATES[p.mode] * p.state_size
+    shapes = [(rows, size), (rows, _recurrent_size(p))]
+    return shapes if p.projection_size is None else [*shapes, (p.projection_size, p.state_size)]
+
+
+def parameter_size(p: RNNParams, input_size: int) -> int:
+    """Number of entries of the packed parameter vector.
+
+    Args:
+      p: the op's parameters.
+      input_size: features I per time step of the data.
+    """
+    rows, total = GATES[p.mode] * p.state_size, 0
+    for layer in range(p.num_layers):
+        weights = sum(r * c for r, c in _cell_shapes(p, layer, input_size))
+        total += _directions(p) * (weights + 2 * rows)
+    return total
+
+
+def unpack(p: RNNParams, parameters: Array, input_size: int) -> list[list[Cell]]:
+    """Cuts the packed vector: all weights by layer and direction, then all biases in the same order."""
+    place = 0
+
+    def cut(shape: tuple[int, ...]) -> Array:
+        nonlocal place
+        size = 1
+        for n in shape:
+            size *= n
+        place += size
+        return parameters[place - size:place].reshape(shape)
+
+    order = [(layer, d) for layer in range(p.num_layers) for d in range(_directions(p))]
+    weights = {key: [cut(s) for s in _cell_shapes(p, key[0], input_size)] for key in order}
+    rows = GATES[p.mode] * p.state_size
+    cells: list[list[Cell]] = [[] for _ in range(p.num_layers)]
+    for key in order:
+        matrices = weights[key]
+        project = matrices[2] if len(matrices) == 3 else None
+        cells[key[0]].append(Cell(matrices[0], matrices[1], project, cut((rows,)), cut((rows,))))
+    return cells
+
+
+def _wide(dtype: Any) -> Any:
+    """The type in which half precision accumulates."""
+    return jnp.float32 if jnp.dtype(dtype).itemsize < 4 else dtype
+
+
+def _matmul(x: Array, weight: Array) -> Array:
+    """x @ weight.T, the product in the accumulation type of the weight's type."""
+    return lax.dot_general(x.astype(weight.dtype), weight, (((x.ndim - 1,), (1,)), ((), ())),
+                           preferred_element_type=_wide(weight.dtype))
+
+
+def _clip_cell(p: RNNParams, c: Array) -> Array:
+    if p.lstm_state_clip_min is None or p.lstm_state_clip_max is None:
+        return c
+    clipped = jnp.clip(c, p.lstm_state_clip_min, p.lstm_state_clip_max)
+    return jnp.where(jnp.isnan(c), p.lstm_state_clip_min, clipped) if p.lstm_state_clip_nan else clipped
+
+
+def _lstm(p: RNNParams, cell: Cell, x: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+    h, c = states
+    i, f, g, o = jnp.split(x + _matmul(h, cell.w_state) + cell.b_state, 4, axis=-1)
+    c = _clip_cell(p, jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g))
+    h = jax.nn.sigmoid(o) * jnp.tanh(c)
+    return (h if cell.w_project is None else _matmul(h, cell.w_project)), c
+
+
+def _gru(p: RNNParams, cell: Cell, x: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+    (h,) = states
+    xr, xz, xn = jnp.split(x, 3, axis=-1)
+    hr, hz, hn = jnp.split(_matmul(h, cell.w_state) + cell.b_state, 3, axis=-1)
+    z = jax.nn.sigmoid(xz + hz)
+    n = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
+    return ((1 - z) * n + z * h,)
+
+
+def _vanilla(p: RNNParams, cell: Cell, x: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+    total = x + _matmul(states[0], cell.w_state) + cell.b_state
+    return (jnp.tanh(total) if p.mode == "rnn_tanh" else jax.nn.relu(total),)
+
+
+STEPS: dict[str, Callable[..., tuple[Array, ...]]] = {
+    "lstm": _lstm, "gru": _gru, "rnn_relu": _vanilla, "rnn_tanh": _vanilla}
+
+
+def _run_direction(p: RNNParams, cell: Cell, data: Array, states: tuple[Array, ...], valid: Array | None,
+                   reverse: bool) -> tuple[Array, tuple[Array, ...]]:
+    """One layer in one direction: (T, N, I) -> (T, N, R) in the accumulation type, and the final states."""
+    projected = _matmul(data, cell.w_input) + cell.b_input
+    step = STEPS[p.mode]
+
+    def body(carry: tuple[Array, ...], at: tuple[Array, Array | None]) -> tuple[tuple[Array, ...], Array]:
+        x, inside = at
+        new = tuple(s.astype(c.dtype) for s, c in zip(step(p, cell, x, carry), carry, strict=True))
+        if inside is None:
+            return new, new[0]
+        mask = inside[:, None]
+        return tuple(jnp.where(mask, s, c) for s, c in zip(new, carry, strict=True)), jnp.where(mask, new[0], 0)
+
+    wide = tuple(s.astype(_wide(s.dtype)) for s in states)
+    final, outputs = lax.scan(body, wide, (projected, valid), reverse=reverse)
+    return outputs, final
+
+
+def _dropout(rate: float, key: Array, x: Array) -> Array:
+    keep = jax.random.bernoulli(key, 1 - rate, x.shape)
+    return jnp.where(keep, x / (1 - rate), 0).astype(x.dtype)
+
+
+def _check(p: RNNParams, shapes: Sequence[tuple[int, ...]]) -> None:
+    lstm_only = {"projection_size": p.projection_size, "lstm_state_clip_min": p.lstm_state_clip_min,
+                 "lstm_state_clip_max": p.lstm_state_clip_max}
+    for name, value in lstm_only.items():
+        if value is not None and p.mode != "lstm":
+            raise ParamError(f"{name} applies to mode='lstm' only, mode is {p.mode!r}")
+    if (p.lstm_state_clip_min is None) != (p.lstm_state_clip_max is None):
+        raise ParamError("lstm_state_clip_min and lstm_state_clip_max must be given together")
+    if p.num_layers < 1 or p.state_size < 1:
+        raise ParamError(f"num_layers and state_size must be positive, got {p.num_layers} and {p.state_size}")
+    if len(shapes[0]) != 3:
+        raise ShapeError(f"data must have three axes (time, batch, feature), got shape {shapes[0]}")
+    for name, want, got in zip(input_names(p), _input_shapes(p, shapes[0]), shapes, strict=True):
+        if want != got:
+            raise ShapeError(f"{name} must have shape {want} for data of shape {shapes[0]}, got {got}")
+
+
+def _input_shapes(p: RNNParams, data: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The shapes of all inputs for data (T, N, I); a 0 in N is kept."""
+    _, batch, features = data
+    rows = p.num_layers * _directions(p)
+    shapes: list[tuple[int, ...]] = [data, (parameter_size(p, features),), (rows, batch, _recurrent_size(p))]
+    if p.mode == "lstm":
+        shapes.append((rows, batch, p.state_size))
+    return [*shapes, (batch,)] if p.use_sequence_length else shapes
+
+
+def input_names(p: RNNParams) -> tuple[str, ...]:
+    names = ["data", "parameters", "state"]
+    if p.mode == "lstm":
+        names.append("state_cell")
+    if p.use_sequence_length:
+        names.append("sequence_length")
+    return tuple(names)
+
+
+def _output_names(p: RNNParams) -> tuple[str, ...]:
+    if not p.state_outputs:
+        return ("output",)
+    return ("output", "state_output", "statecell_output") if p.mode == "lstm" else ("output", "state_output")
+
+
+def _infer_inputs(p: RNNParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
+    data = ins[0]
+    if data is None or len(data) != 3:
+        return ins
+    shapes: list[ShapeLike] = list(_input_shapes(p, data))
+    if data[2] == 0:
+        shapes[1] = None
+    return shapes
+
+
+def _infer_types(p: RNNParams, ins: list[str | None], outs: list[str | None]) -> tuple[list[str | None],
+                                                                                       list[str | None]]:
+    lengths = ins[-1:] if p.use_sequence_length else []
+    states = ins[:-1] if p.use_sequence_length else ins
+    known = next((t for t in [*states, *outs] if t), None)
+    return [known] * len(states) + [t or known for t in lengths], [known] * len(outs)
+
+
+@op("RNN", aliases=("_npx_rnn",), params=RNNParams, inputs=input_names,
+    all_inputs=("data", "parameters", "state", "state_cell", "sequence_length"), outputs=_output_names,
+    infer_inputs=_infer_inputs, infer_types=_infer_types)
+def rnn(p: RNNParams, *inputs: Array, train: bool, key: Array) -> Array | tuple[Array, ...]:
+    """Runs stacked recurrent layers over a sequence.
+
+    With x_t the input of a layer and h the state, per direction:
+
+    - rnn_relu, rnn_tanh: h_t = act(W x_t + b + U h_{t-1} + c)
+    - lstm: gates i, f, g, o of W x_t + b + U h_{t-1} + c; c_t = s(f) c_{t-1} + s(i) tanh(g); h_t = s(o) tanh(c_t),
+      with `projection_size` h_t = R s(o) tanh(c_t)
+    - gru: gates r, z, n; n = tanh(W_n x_t + b_n + s(r) (U_n h_{t-1} + c_n)); h_t = (1 - z) n + z h_{t-1}
+
+    Shapes, with D = 2 if bidirectional else 1, L layers, R = projection_size or H: data (T, N, I), parameters (size,),
+    state (L*D, N, R), state_cell (L*D, N, H), sequence_length (N,). Outputs: (T, N, D*R), and the final states with
+    `state_outputs`. `parameters` holds W, U (and the projection) by layer and direction, then b, c likewise.
+
+    With `use_sequence_length` the output is zero behind a sequence's end, its final state is the one at its end, and
+    the reverse direction begins there.
+    """
+    _check(p, [x.shape for x in inputs])
+    named = dict(zip(input_names(p), inputs, strict=True))
+    data, state = named["data"], named["state"]
+    initial = (state, named["state_cell"]) if p.mode == "lstm" else (state,)
+    # MXNet: sequence_length, projection_size and cell clipping are refused on CPU; they follow its cuDNN path here.
+    valid = None
+    if p.use_sequence_length:
+        steps = jnp.arange(data.shape[0], dtype=jnp.int32)
+        valid = steps[:, None] < named["sequence_length"].astype(jnp.int32)
+    cells = unpack(p, named["parameters"], data.shape[2])
+    x, finals = data, []
+    for layer, directions in enumerate(cells):
+        if layer and train and p.p > 0:
+            x = _dropout(p.p, jax.random.fold_in(key, layer), x)
+        outputs = []
+        for d, cell in enumerate(directions):
+            row = layer * len(directions) + d
+            out, final = _run_direction(p, cell, x, tuple(s[row] for s in initial), valid, reverse=d == 1)
+            outputs.append(out.astype(data.dtype))
+            finals.append(final)
+        x = outputs[0] if len(outputs) == 1 else jnp.concatenate(outputs, axis=-1)
+    if not p.state_outputs:
+        return x
+    return (x, *(jnp.stack(rows).astype(data.dtype) for rows in zip(*finals, strict=True)))

@@ -1,0 +1,104 @@
+"""Lowers a graph to one pure JAX function by applying each node's rule in order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from symjax.lowering.errors import MXNetError
+from symjax.lowering.graph import Graph, Node
+from symjax.lowering.subgraph import subgraphs_of
+
+LoweredFn = Callable[[Sequence[Any], Sequence[Any], Any, bool], tuple[list[Any], list[Any]]]
+"""(arguments, auxiliary states, key, train) -> (outputs, new auxiliary states), both in the graph's order."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+    node: Node
+    inputs: tuple[tuple[Node, int], ...]
+    aux: tuple[tuple[int, Node], ...]
+    key_index: int
+    static: dict[str, Any]
+
+
+def lower_graph(graph: Graph, *, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]] | None = None,
+                platform: str | None = None) -> LoweredFn:
+    """Returns the pure function of a graph.
+
+    Args:
+      graph: the graph.
+      out_shapes: inferred output shapes of the nodes whose ops ask for them (see `needs_shapes`).
+      platform: "cpu", "cuda", "rocm" or "tpu" to use that platform's rule variants; None for portable rules.
+
+    The function applies rules under `jax.enable_x64(True)`, so that dtypes are MXNet's whatever the user's setting.
+    `key` may be None for graphs that draw no random numbers (see `needs_key`).
+    """
+    steps = [_step(n, i, out_shapes or {}) for i, n in enumerate(graph.nodes) if n.op is not None]
+    arguments, aux_states = graph.arguments, graph.aux_states
+
+    def run(args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> tuple[list[Any], list[Any]]:
+        env: dict[Node, Sequence[Any]] = {n: (v,) for n, v in zip(arguments, args, strict=True)}
+        env.update((n, (v,)) for n, v in zip(aux_states, aux, strict=True))
+        with jax.enable_x64(True):
+            for s in steps:
+                _apply(s, env, key, train, platform)
+        return [env[e.node][e.index] for e in graph.outputs], [env[n][0] for n in aux_states]
+
+    return run
+
+
+def needs_key(graph: Graph) -> bool:
+    """Whether some op of the graph, or of its subgraphs, draws random numbers."""
+    return any(n.op is not None and "key" in n.op.asks and ("subgraphs" not in n.op.asks or
+               any(needs_key(g) for g in n.subgraphs)) for n in graph.nodes)
+
+
+def needs_shapes(graph: Graph) -> list[Node]:
+    """The nodes whose rules need their inferred output shapes."""
+    return [n for n in graph.nodes if n.op is not None and "out_shapes" in n.op.asks]
+
+
+def _step(node: Node, index: int, out_shapes: Mapping[Node, Any]) -> _Step:
+    op = node.op
+    assert op is not None
+    static: dict[str, Any] = {}
+    if "out_shapes" in op.asks:
+        shapes = out_shapes.get(node)
+        if shapes is None and op.infer_outputs is not None:
+            shapes = tuple(op.infer_outputs(node.params, [None] * len(node.inputs)))
+        static["out_shapes"] = shapes
+    if "subgraphs" in op.asks:
+        static["subgraphs"] = subgraphs_of(node)
+    aux = tuple((i, node.inputs[i].node) for i in node.aux_positions())
+    return _Step(node, tuple((e.node, e.index) for e in node.inputs), aux, index, static)
+
+
+def _apply(s: _Step, env: dict[Node, Sequence[Any]], key: Any, train: bool, platform: str | None) -> None:
+    node, op = s.node, s.node.op
+    assert op is not None
+    ins = [env[n][i] for n, i in s.inputs]
+    asked = dict(s.static)
+    if "train" in op.asks:
+        asked["train"] = train
+    if "key" in op.asks:
+        asked["key"] = None if key is None else jax.random.fold_in(key, s.key_index)
+    params = node.params
+    try:
+        with jax.named_scope(node.name or op.name):
+            out = op.rule_for(params, ins, platform)(params, *ins, **asked)
+    except Exception as e:
+        e.add_note(f"while lowering node {node.name!r} ({op.name}) with inputs "
+                   f"{', '.join(f'{jax.typeof(x).str_short()}' for x in ins)}")
+        if isinstance(e, MXNetError) and node.name not in str(e):
+            raise type(e)(f"Error in operator {node.name} ({op.name}): {e}") from e
+        raise
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    n_out = node.num_outputs
+    env[node] = outs[:n_out]
+    for (_, var), new in zip(s.aux, outs[n_out:], strict=False):
+        if var.is_variable:
+            env[var] = (new,)
