@@ -92,10 +92,11 @@ oracle-record: $(stamp)  ## record the parity tests' golden files anew
 	@test -n "$$SYMJAX_ORACLE_PYTHON" || $(MAKE) --no-print-directory oracle
 	$(PY) -m tests.parity.record $(RECORD_ARGS)
 
+# OVERWRITE=1 keeps the outputs of the run in the .ipynb files
 .PHONY: notebooks
 notebooks: $(stamp)  ## write the notebooks from their text twins and run them
-	$(PY) -m jupytext --quiet --to ipynb --update notebooks/*.py
-	$(PY) -m pytest --nbmake --nbmake-timeout=600 -n $(WORKERS) notebooks
+	$(PY) -m jupytext --quiet --to ipynb --update $(wildcard notebooks/[0-9]*.py notebooks/[0-9]*.md)
+	$(PY) -m pytest --nbmake --nbmake-timeout=600 $(if $(OVERWRITE),--overwrite) -n $(WORKERS) notebooks
 
 .PHONY: bench
 bench: $(stamp)  ## the speed table, as ratios measured in one run
