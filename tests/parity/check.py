@@ -62,6 +62,8 @@ def run_symjax(case: Case) -> Result:
 def _report(case: Case, want: Result, got: Result, seconds: float, args: argparse.Namespace) -> bool:
     verdict = compare(case, want, got)
     note = "" if want["status"] == "ok" else f"(MXNet: {want['status']} {want['stage']} {_text(want)[:90]})"
+    if want.get("onednn"):
+        note += ' -- oneDNN runs it: backend="onednn"?'
     if want.get("unstable"):
         note += f" unstable in MXNet: {', '.join(want['unstable'])}"
     if verdict.problems or not args.q:

@@ -9,6 +9,8 @@ import argparse
 import importlib
 import pkgutil
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from tests.parity import families, golden
@@ -23,13 +25,14 @@ def family_names() -> list[str]:
 
 
 def family_cases(family: str) -> list[Case]:
-    """A family's cases; their ids are checked to be distinct."""
+    """A family's cases; the second of one id is called ``id#2`` and so on."""
     cases: list[Case] = importlib.import_module(f"tests.parity.families.{family}").CASES
-    seen: set[str] = set()
-    double = {c.id for c in cases if c.id in seen or seen.add(c.id)}
-    if double:
-        raise ValueError(f"family {family}: case ids are not distinct, give them id=: {sorted(double)}")
-    return cases
+    seen: Counter[str] = Counter()
+    out = []
+    for case in cases:
+        seen[case.id] += 1
+        out.append(case if seen[case.id] == 1 else replace(case, id=f"{case.id}#{seen[case.id]}"))
+    return out
 
 
 def missing(cases: list[Case], known: dict[str, Result]) -> list[Case]:
@@ -46,12 +49,22 @@ def record(family: str, only_missing: bool = True) -> list[str]:
     cases, known = family_cases(family), golden.load(family)
     todo = missing(cases, known) if only_missing else cases
     fresh = {c.id: golden.thinned(r) for c, r in zip(todo, run_oracle(todo), strict=True)} if todo else {}
+    _try_onednn([c for c in todo if fresh[c.id]["status"] != "ok" and c.backend == "native"], fresh)
     hashes = {c.id: c.hash() for c in cases}
     kept = {k: {"hash": hashes[k], **{n: v for n, v in (fresh.get(k) or known[k]).items() if n != "hash"}}
             for k in hashes}  # fmt: skip
     if todo or kept.keys() != known.keys():
         golden.save(family, kept)
     return [c.id for c in todo]
+
+
+def _try_onednn(refused: list[Case], fresh: dict[str, Result]) -> None:
+    """Note the cases that plain kernels refuse and oneDNN runs: their authors may want ``backend="onednn"``."""
+    if refused:
+        again = run_oracle([replace(c, backend="onednn") for c in refused])
+        for case, result in zip(refused, again, strict=True):
+            if result["status"] == "ok":
+                fresh[case.id]["onednn"] = "ok"
 
 
 def main(argv: list[str] | None = None) -> int:

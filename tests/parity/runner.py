@@ -167,7 +167,7 @@ def error_line(text: str) -> str:
     """The part of a message that says something: no stack trace, time or address."""
     lines = []
     for line in text.splitlines():
-        line = re.sub(r"^\[\d\d:\d\d:\d\d\] ", "", line.strip())
+        line = re.sub(r"\[\d\d:\d\d:\d\d\] ", "", line.strip()).removeprefix("MXNetError: ")
         if line.startswith(("Traceback", "Stack trace", "File ", "[bt]", "c_api")) or not line:
             continue
         lines.append(re.sub(r"0x[0-9a-f]+", "0x", line))
