@@ -161,7 +161,7 @@ def _run_direction(p: RNNParams, cell: Cell, data: Array, states: tuple[Array, .
 
 
 def _dropout(rate: float, key: Array, x: Array) -> Array:
-    keep = jax.random.bernoulli(key, 1 - rate, x.shape)
+    keep = jax.random.bernoulli(key, jnp.float32(1 - rate), x.shape)
     return jnp.where(keep, x / (1 - rate), 0).astype(x.dtype)
 
 
