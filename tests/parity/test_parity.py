@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -14,17 +13,13 @@ from tests.parity import golden
 from tests.parity.case import Case
 from tests.parity.check import run_symjax
 from tests.parity.compare import compare, explain
+from tests.parity.coverage import uncovered
 from tests.parity.oracle import oracle_python, run_oracle
 from tests.parity.record import family_cases, family_names, missing
 from tests.parity.runner import Result
 
 recorded = cache(golden.load)
-
-
-def every_case() -> Iterator[tuple[str, Case]]:
-    for family in family_names():
-        for case in family_cases(family):
-            yield family, case
+ALL = [pytest.param(f, c, id=f"{f}:{c.id}") for f in family_names() for c in family_cases(f)]
 
 
 @pytest.mark.parametrize("family", family_names())
@@ -35,7 +30,7 @@ def test_golden_is_up_to_date(family: str) -> None:
     assert not todo and not stale, f"run `python -m tests.parity.record {family} --only-missing`: {todo} {stale}"
 
 
-@pytest.mark.parametrize(("family", "case"), [pytest.param(f, c, id=f"{f}:{c.id}") for f, c in every_case()])
+@pytest.mark.parametrize(("family", "case"), ALL)
 def test_case(family: str, case: Case) -> None:
     want = recorded(family).get(case.id)
     assert want is not None, f"not recorded: run `python -m tests.parity.record {family} --only-missing`"
@@ -43,6 +38,12 @@ def test_case(family: str, case: Case) -> None:
     problems = compare(case, want, got).problems
     if problems:
         pytest.fail(explain(case, [*problems, got.get("traceback", "")]), pytrace=False)
+
+
+def test_every_op_has_a_case() -> None:
+    """Parameters without a case are listed by ``python -m tests.parity.coverage``."""
+    lacking = [name for name, what in uncovered().items() if what == ["no case"]]
+    assert not lacking, f"{len(lacking)} ops have no parity case: {' '.join(lacking)}"
 
 
 @pytest.mark.oracle
@@ -55,7 +56,7 @@ def test_live_sample() -> None:
         pytest.skip("real MXNet is not installed: `make oracle` or SYMJAX_ORACLE_PYTHON")
     seed = int(os.environ.get("SYMJAX_PARITY_SEED") or random.SystemRandom().randrange(10**6))
     print(f"SYMJAX_PARITY_SEED={seed}")
-    every = [case for _, case in every_case()]
+    every = [p.values[1] for p in ALL]
     sample = random.Random(seed).sample(every, min(len(every), int(os.environ.get("SYMJAX_PARITY_SAMPLE") or 40)))
     theirs = [golden.thinned(r) for r in run_oracle(sample)]
     problems = [_problems(c, want, run_symjax(c)) for c, want in zip(sample, theirs, strict=True)]
