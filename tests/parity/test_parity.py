@@ -19,7 +19,7 @@ from tests.parity.record import family_cases, family_names, missing
 from tests.parity.runner import Result
 
 recorded = cache(golden.load)
-ALL = [pytest.param(f, c, id=f"{f}:{c.id}") for f in family_names() for c in family_cases(f)]
+EVERY = [(f, c) for f in family_names() for c in family_cases(f)]
 
 
 @pytest.mark.parametrize("family", family_names())
@@ -30,7 +30,7 @@ def test_golden_is_up_to_date(family: str) -> None:
     assert not todo and not stale, f"run `python -m tests.parity.record {family} --only-missing`: {todo} {stale}"
 
 
-@pytest.mark.parametrize(("family", "case"), ALL)
+@pytest.mark.parametrize(("family", "case"), EVERY, ids=[f"{f}:{c.id}" for f, c in EVERY])
 def test_case(family: str, case: Case) -> None:
     want = recorded(family).get(case.id)
     assert want is not None, f"not recorded: run `python -m tests.parity.record {family} --only-missing`"
@@ -56,7 +56,7 @@ def test_live_sample() -> None:
         pytest.skip("real MXNet is not installed: `make oracle` or SYMJAX_ORACLE_PYTHON")
     seed = int(os.environ.get("SYMJAX_PARITY_SEED") or random.SystemRandom().randrange(10**6))
     print(f"SYMJAX_PARITY_SEED={seed}")
-    every = [p.values[1] for p in ALL]
+    every = [case for _, case in EVERY]
     sample = random.Random(seed).sample(every, min(len(every), int(os.environ.get("SYMJAX_PARITY_SAMPLE") or 40)))
     theirs = [golden.thinned(r) for r in run_oracle(sample)]
     problems = [_problems(c, want, run_symjax(c)) for c, want in zip(sample, theirs, strict=True)]
