@@ -1,0 +1,292 @@
+"""Imperative calls of registered ops: parsed, compiled and cached.
+
+The first call of an op with some attributes builds an `_Entry`: parsed parameters, input checks and a jitted function.
+Later calls find it by op, attributes and mode, and go straight to JAX's own dispatch. Parameters marked `traced`
+(learning rates, scalar operands) are operands of the compiled function, so another value finds the same entry.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from symjax import random as _random
+from symjax.base import dtype_name
+from symjax.context import Context, current_context
+from symjax.lowering.errors import DTypeError, MissingLoweringError, MXNetError, ParamError, ShapeError
+from symjax.lowering.params import to_text
+from symjax.lowering.registry import SAME, Op
+from symjax.ndarray import storage
+from symjax.ndarray.tape import STATE
+
+_NUMBERS = (float, int, np.floating, np.integer)
+_MAX_SCALARS = 4096
+_x64 = jax.enable_x64
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class _Entry:
+    """A compiled imperative call."""
+
+    op: Op
+    call: Callable[..., tuple[Any, ...]]
+    params: Any
+    n_out: int
+    n_visible: int
+    aux: tuple[int, ...]
+    wants_key: bool
+
+
+_entries: dict[Any, _Entry] = {}
+_scalars: dict[Any, jax.Array] = {}
+
+
+def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = None) -> Any:
+    """Applies an op to NDArrays.
+
+    Args:
+      op: the registered op.
+      inputs: its NDArrays, auxiliary states last.
+      attrs: parameters as Python values or MXNet text; `ctx` places the result of an op without inputs.
+      out: an NDArray, or one per visible output, to write in place.
+
+    Returns:
+      `out` if given, otherwise a new NDArray, or a list of them for an op with several visible outputs.
+
+    Raises:
+      MXNetError: parameters, number, shapes or dtypes of the inputs do not fit the op.
+    """
+    traced = op.params.__traced__
+    if traced:
+        names, scalars, static = _split(op, traced, attrs)
+    else:
+        names, scalars, static = (), (), tuple(attrs.items())
+    ctx = inputs[0].context if inputs else _context_of(attrs)
+    train = STATE.training and "train" in op.asks
+    shape = None
+    if out is not None and "out_shapes" in op.asks:
+        shape = tuple(o.shape for o in (out if isinstance(out, (list, tuple)) else (out,)))
+    where = ctx.where[0 if inputs else 1]  # jit places a call with inputs by itself
+    key = (op, len(inputs), where, train, names, static, shape)
+    try:
+        entry = _entries.get(key)
+    except TypeError:  # an attribute is a list, say
+        static = tuple((k, v if isinstance(v, str) else attr_text(v)) for k, v in static)
+        key = (op, len(inputs), where, train, names, static, shape)
+        entry = _entries.get(key)
+    if entry is None:
+        entry = _entries[key] = _build(op, len(inputs), ctx, train, names, scalars, static, shape)
+    arrays = tuple([x._data for x in inputs])
+    random_key = _random.next_key_data(ctx) if entry.wants_key else None
+    with _x64(True):
+        operands = tuple([_scalar(s, ctx) for s in scalars]) if scalars else ()
+        try:
+            results = entry.call(arrays, operands, random_key)
+        except Exception as e:
+            raise _explain(e, op, entry, inputs) from e
+    if entry.aux:
+        for position, value in zip(entry.aux, results[entry.n_out:], strict=False):
+            inputs[position]._set_data(value)
+    return _deliver(op, entry, results, ctx, out)
+
+
+def _split(op: Op, traced: tuple[str, ...], attrs: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, ...],
+                                                                             tuple[tuple[str, Any], ...]]:
+    """Separates the parameters that are operands from those that are compiled in."""
+    names, scalars, static = [], [], []
+    for k, v in attrs.items():
+        if k in traced:
+            if type(v) is not float:
+                v = _number(op, k, v)
+            if v is not None:
+                spec = op.params.__specs__[k].field
+                if spec.ge is not None or spec.gt is not None or spec.le is not None:
+                    _check_bounds(op, k, v)
+                names.append(k)
+                scalars.append(v)
+                continue
+            v = "None"
+        static.append((k, v))
+    return tuple(names), tuple(scalars), tuple(static)
+
+
+def _number(op: Op, name: str, value: Any) -> float | None:
+    if isinstance(value, _NUMBERS) and not isinstance(value, bool):
+        return float(value)
+    try:
+        read = op.params.__specs__[name].read(attr_text(value))
+        return None if read is None else float(read)
+    except (ValueError, TypeError) as e:
+        raise ParamError(f"operator {op.name}: parameter {name}={value!r} is not a number: {e}") from None
+
+
+def _check_bounds(op: Op, name: str, value: float) -> None:
+    try:
+        op.params.__specs__[name]._check_bounds(value)
+    except ValueError as e:
+        raise ParamError(f"operator {op.name}: parameter {name}={value!r} {e}") from None
+
+
+def _scalar(value: float, ctx: Context) -> jax.Array:
+    """Returns a weakly typed scalar on the device. Making one costs more than a small op, so they are kept."""
+    # 0.0 == -0.0, but they are not the same operand.
+    device = ctx.where[1]
+    key = (value if value else str(value), device)
+    hit = _scalars.get(key)
+    if hit is None:
+        if len(_scalars) >= _MAX_SCALARS:
+            _scalars.clear()
+        hit = _scalars[key] = jax.device_put(value, device)
+    return hit
+
+
+def _context_of(attrs: Mapping[str, Any]) -> Context:
+    ctx = attrs.get("ctx")
+    if isinstance(ctx, Context):
+        return ctx
+    return Context.from_text(ctx) if ctx else current_context()
+
+
+def attr_text(value: Any) -> str:
+    """Returns a Python value as MXNet attribute text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, type) or isinstance(value, np.dtype):
+        return dtype_name(value)
+    if isinstance(value, (list, tuple)):
+        return str(tuple(_plain(v) for v in value))
+    return to_text(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        plain = value.tolist()
+        return tuple(plain) if isinstance(plain, list) else plain
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(v) for v in value)
+    return value
+
+
+def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, ...], scalars: tuple[float, ...],
+           static: tuple[tuple[str, Any], ...], out_shapes: Any) -> _Entry:
+    if "subgraphs" in op.asks:
+        raise MissingLoweringError(f"operator {op.name} has subgraphs and exists in symbols only; mx.nd.contrib has "
+                                   f"functions that do the same on NDArrays")
+    given = {**dict(static), **dict(zip(names, scalars, strict=True))}
+    if "ctx" in given and "ctx" not in op.params.__specs__:
+        del given["ctx"]
+    if op.variadic and op.variadic not in given and op.variadic in op.params.__specs__:
+        given[op.variadic] = n_inputs
+    params = op.params.parse({k: attr_text(v) for k, v in given.items()}, op.name)
+    wanted = op.input_names(params)
+    if len(wanted) != n_inputs:
+        raise MXNetError(f"operator {op.name}: expected {len(wanted)} inputs ({', '.join(wanted) or 'none'}), "
+                         f"got {n_inputs}")
+    fn = pure_function(op, params, names, ctx.platform, train, out_shapes)
+    if getattr(op, "eager", False):
+        call = fn
+    elif n_inputs:
+        call = jax.jit(fn)
+    else:
+        call = jax.jit(fn, out_shardings=jax.sharding.SingleDeviceSharding(ctx.jax_device))
+    return _Entry(op=op, call=call, params=params, n_out=len(op.output_names(params)),
+                  n_visible=op.num_visible(params), wants_key="key" in op.asks,
+                  aux=tuple(wanted.index(a) for a in op.aux if a in wanted))
+
+
+def pure_function(op: Op, params: Any, names: tuple[str, ...], platform: str, train: bool,
+                  out_shapes: Any = None) -> Callable[..., tuple[Any, ...]]:
+    """Returns `(arrays, scalars, key data) -> outputs and new auxiliary states` of one op application.
+
+    Shapes and dtypes are checked while it is traced, so a compiled call pays nothing for the checks.
+    """
+
+    def fn(arrays: tuple[Any, ...], scalars: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
+        check_inputs(op, params, arrays)
+        p = dataclasses.replace(params, **dict(zip(names, scalars, strict=True))) if names else params
+        asked: dict[str, Any] = {}
+        if "train" in op.asks:
+            asked["train"] = train
+        if "key" in op.asks:
+            asked["key"] = _random.wrap_key(key)
+        if "out_shapes" in op.asks:
+            asked["out_shapes"] = out_shapes or (getattr(params, "shape", None),)
+        result = op.rule_for(p, arrays, platform)(p, *arrays, **asked)
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+    fn.__name__ = fn.__qualname__ = op.name
+    return fn
+
+
+def check_inputs(op: Op, params: Any, arrays: Sequence[Any]) -> None:
+    """Checks dtypes, and for elementwise ops shapes, of an application.
+
+    Raises:
+      DTypeError: dtypes differ where the op wants one; MXNet has no implicit promotion.
+      ShapeError: shapes differ where the op wants one.
+    """
+    names = op.input_names(params)
+    types = [a.dtype.name for a in arrays]
+    if op.infer_types is None:
+        expected: Sequence[str | None] = types[:1] * len(types)
+    else:
+        expected, _ = op.infer_types(params, list(types), [None] * len(op.output_names(params)))
+    for name, have, want in zip(names, types, expected, strict=False):
+        if want is not None and want != have:
+            raise DTypeError(f"operator {op.name}: argument {name!r}: expected dtype {want}, got {have}; there is no "
+                             f"implicit promotion, convert with astype")
+    if op.shape == SAME:
+        for name, a in zip(names, arrays, strict=False):
+            if a.shape != arrays[0].shape:
+                raise ShapeError(f"operator {op.name}: argument {name!r}: expected shape {arrays[0].shape}, got "
+                                 f"{a.shape}; the operator needs equal shapes (broadcast_* operators stretch)")
+
+
+def _explain(e: Exception, op: Op, entry: _Entry, inputs: Sequence[Any]) -> Exception:
+    if isinstance(e, MXNetError):
+        return e if op.name in str(e) else type(e)(f"Error in operator {op.name}: {e}")
+    if not isinstance(e, (TypeError, ValueError, IndexError, ZeroDivisionError, AssertionError, RuntimeError)):
+        return e
+    given = ", ".join(f"{n}: {x.shape} {x._dtype.name} on {x.context}" for n, x in
+                      zip(op.input_names(entry.params), inputs, strict=False))
+    text = str(e).strip().split("\n")[0]
+    kind = MXNetError if isinstance(e, RuntimeError) else ShapeError
+    return kind(f"Error in operator {op.name}: {text}\n  inputs: {given or 'none'}")
+
+
+def _deliver(op: Op, entry: _Entry, results: tuple[Any, ...], ctx: Context, out: Any) -> Any:
+    n = entry.n_visible
+    if out is None:
+        new = storage.class_of("default")._from_jax
+        if n == 1:
+            made = new(results[0], ctx)
+            made._owned = True
+            return made
+        return [new(r, ctx) for r in results[:n]]
+    if isinstance(out, storage.NDArrayBase):
+        _write(op, out, results[0])
+        return out
+    if len(out) != n:
+        raise MXNetError(f"operator {op.name}: out= has {len(out)} arrays, the operator has {n} outputs")
+    for o, r in zip(out, results, strict=False):
+        _write(op, o, r)
+    return out
+
+
+def _write(op: Op, out: Any, value: Any) -> None:
+    have = out._value
+    if have is None:
+        have = out
+        if out._lazy is None:  # an array that holds nothing takes whatever comes
+            out._set_data(value)
+            return
+    if have.shape != value.shape:
+        raise ShapeError(f"operator {op.name}: out= has shape {have.shape}, the result {value.shape}")
+    if out._dtype != value.dtype:
+        raise DTypeError(f"operator {op.name}: out= has dtype {out._dtype.name}, the result {value.dtype.name}")
+    out._set_data(value)
+    out._owned = True

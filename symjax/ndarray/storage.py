@@ -1,0 +1,236 @@
+"""What an NDArray holds: a JAX array, a computation yet to run, or a window on another NDArray.
+
+JAX arrays are immutable; an NDArray is a cell whose array is replaced. A slice or reshape that MXNet would let share
+memory is a `_View`: it reads from its base and writes through to it, so both always agree.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeVar
+
+import jax
+import numpy as np
+from jax import lax
+
+from symjax.context import Context, current_context
+from symjax.lowering.errors import MXNetError
+
+Thunk = Callable[[], Any]
+T = TypeVar("T")
+
+
+class _Pending:
+    """A computation that fills the array when it is first read."""
+
+    __slots__ = ("dtype", "shape", "thunk")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, thunk: Thunk) -> None:
+        self.shape, self.dtype, self.thunk = shape, dtype, thunk
+
+
+class _View:
+    """`shape` elements of `base` from the flat `offset` on; the value read last is kept with its version."""
+
+    __slots__ = ("base", "cached", "offset", "shape", "version")
+
+    def __init__(self, base: NDArrayBase, offset: int, shape: tuple[int, ...]) -> None:
+        self.base, self.offset, self.shape = base, offset, shape
+        self.cached: Any = None
+        self.version = -1
+
+
+@functools.partial(jax.jit, static_argnums=(2,))
+def _read_window(base: jax.Array, offset: Any, shape: tuple[int, ...]) -> jax.Array:
+    if math.prod(shape) == base.size:
+        return base.reshape(shape)
+    return lax.dynamic_slice(base.reshape(-1), (offset,), (math.prod(shape),)).reshape(shape)
+
+
+def _write_window(base: jax.Array, value: jax.Array, offset: Any) -> jax.Array:
+    if value.size == base.size:
+        return value.reshape(base.shape)
+    return lax.dynamic_update_slice(base.reshape(-1), value.reshape(-1), (offset,)).reshape(base.shape)
+
+
+_write_copy = jax.jit(_write_window)
+_write_donated = jax.jit(_write_window, donate_argnums=0)
+
+
+class NDArrayBase:
+    """The cell. Everything but holding, reading and replacing contents is in `NDArray`."""
+
+    __slots__ = ("__weakref__", "_ctx", "_lazy", "_owned", "_tape", "_value", "_version", "writable")
+
+    _value: Any
+    _lazy: _Pending | _View | None
+    _ctx: Context | None
+    _tape: Any  # its place on the autograd tape, see `tape`
+    _version: int
+    _owned: bool  # whether nobody outside of symjax can hold the buffer of `_value`
+    writable: bool
+
+    def __init__(self, handle: Any, writable: bool = True) -> None:
+        """Wraps a JAX array (MXNet: a C handle); `None` makes an array that holds nothing."""
+        self._value = handle
+        self._lazy = self._ctx = self._tape = None
+        self._version, self._owned, self.writable = 0, False, writable
+
+    @classmethod
+    def _from_jax(cls, value: Any, ctx: Context | None = None) -> Self:
+        """Wraps a JAX array that lies on the device of `ctx`, without any check."""
+        self = cls.__new__(cls)
+        self._value = value
+        self._ctx = ctx
+        self._lazy = self._tape = None
+        self._version = 0
+        self._owned = False
+        self.writable = True
+        return self
+
+    @classmethod
+    def _pending(cls, shape: tuple[int, ...], dtype: Any, ctx: Context | None, thunk: Thunk) -> Self:
+        """Makes an array of known shape and dtype whose contents `thunk` computes when they are read.
+
+        `thunk()` returns the JAX array, or calls `_set_data` on this array (then its result is ignored).
+        """
+        self = cls._from_jax(None, ctx or current_context())
+        self._lazy = _Pending(tuple(shape), np.dtype(dtype), thunk)
+        return self
+
+    def _view_of(self, offset: int, shape: tuple[int, ...]) -> Self:
+        """Returns an array that shares `shape` elements of this one from the flat `offset` on."""
+        base, lazy = self, self._lazy
+        if type(lazy) is _View:
+            base, offset = lazy.base, lazy.offset + offset
+        view = self._from_jax(None, self._ctx)
+        view._lazy = _View(base, offset, shape)
+        view.writable = self.writable
+        return view
+
+    @property
+    def _data(self) -> jax.Array:
+        """The JAX array; runs the computation that it still waits for."""
+        value = self._value
+        return self._force() if value is None else value
+
+    def _force(self) -> jax.Array:
+        lazy = self._lazy
+        if type(lazy) is _View:
+            return self._read_view(lazy)
+        if lazy is None:
+            raise MXNetError("this NDArray holds nothing")
+        result = lazy.thunk()
+        if self._value is None:
+            if result is None:
+                raise MXNetError("a pending computation left its NDArray empty")
+            self._value, self._lazy = result, None
+        return self._value
+
+    def _read_view(self, view: _View) -> jax.Array:
+        base = view.base
+        value = base._data
+        if view.version != base._version or view.cached is None:
+            with jax.enable_x64(True):
+                view.cached = _read_window(value, view.offset, view.shape)
+            view.version = base._version
+        return view.cached
+
+    def _set_data(self, value: jax.Array) -> None:
+        """Replaces the contents in place; writes through to the base if this is a view. Checks nothing."""
+        lazy = self._lazy
+        if type(lazy) is _View:
+            self._write_view(lazy, value)
+            return
+        self._value = value
+        self._lazy = None
+        self._version += 1
+        self._owned = False
+
+    def _write_view(self, view: _View, value: jax.Array) -> None:
+        base = view.base
+        old = base._data
+        with jax.enable_x64(True):
+            if base._owned and sys.getrefcount(old) <= 3:  # `old`, `base._value` and the argument of getrefcount
+                new = _write_donated(old, value, view.offset)
+            else:
+                new = _write_copy(old, value, view.offset)
+        base._set_data(new)
+        base._owned = math.prod(view.shape) != old.size
+        view.cached, view.version = value, base._version
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions; known without waiting for the contents."""
+        value = self._value
+        if value is not None:
+            return value.shape
+        if self._lazy is None:
+            raise MXNetError("this NDArray holds nothing")
+        return self._lazy.shape
+
+    @property
+    def _dtype(self) -> np.dtype:
+        value, lazy = self._value, self._lazy
+        if value is not None:
+            return value.dtype
+        if lazy is None:
+            raise MXNetError("this NDArray holds nothing")
+        return lazy.base._dtype if type(lazy) is _View else lazy.dtype
+
+    @property
+    def dtype(self) -> Any:
+        """The element type as a numpy scalar type, e.g. `numpy.float32`."""
+        return self._dtype.type
+
+    @property
+    def context(self) -> Context:
+        """The context that the array lives on."""
+        ctx = self._ctx
+        if ctx is None:
+            ctx = self._ctx = Context.from_jax_device(next(iter(self._data.devices())))
+        return ctx
+
+    ctx = context
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+
+class _Classes:
+    """The array class of each storage type; classes enter by `storage_class`."""
+
+    by_stype: ClassVar[dict[str, type[Any]]] = {}
+
+
+def storage_class(stype: str) -> Callable[[type[T]], type[T]]:
+    """Decorator: makes a class the one that results of storage type `stype` get."""
+
+    def register(cls: type[T]) -> type[T]:
+        _Classes.by_stype[stype] = cls
+        return cls
+
+    return register
+
+
+def class_of(stype: str) -> type[Any]:
+    """Returns the class registered for a storage type."""
+    return _Classes.by_stype[stype]
+
+
+def to_device(value: Any, ctx: Context, dtype: Any = None) -> jax.Array:
+    """Returns a committed JAX array on the device of `ctx`, with 64-bit types kept."""
+    with jax.enable_x64(True):
+        if dtype is not None and not isinstance(value, jax.Array):
+            value = np.asarray(value, dtype)
+        return jax.device_put(value, ctx.jax_device)
