@@ -62,9 +62,14 @@ test: $(stamp)  ## all tests that need no MXNet (and those that do, where `make 
 	$(PY) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 .PHONY: lint
-lint: $(stamp)  ## ruff and pyright
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+lint: ruff types  ## ruff and pyright
+
+.PHONY: ruff
+ruff: $(stamp)
+	$(PY) -m ruff check . && checked=0 || checked=1; $(PY) -m ruff format --check . && exit $$checked
+
+.PHONY: types
+types: $(stamp)
 	$(PY) -m pyright --pythonpath $(PY)
 
 .PHONY: format
