@@ -15,6 +15,11 @@ exactly_3_11 := import sys; sys.exit(sys.version_info[:2] != (3, 11))
 # first interpreter of the list $(1) that really starts and agrees with $(2)
 find_python = $(shell for p in $(1); do "$$p" -c '$(2)' >/dev/null 2>&1 && { command -v "$$p"; break; }; done)
 
+# environment $(2) of interpreter $(1); Debian's Python comes without venv, which root may add
+make_venv = "$(1)" -m venv $(2) >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq python3-venv && "$(1)" -m venv $(2); } \
+	  || { echo "could not make $(2) with $(1): on Debian and Ubuntu, apt-get install python3-venv" >&2; exit 1; }
+
 ifndef PYTHON
 PYTHON := $(call find_python,python3 python3.13 python3.12 python3.11 python,$(at_least_3_11))
 endif
@@ -38,17 +43,19 @@ oracle_stamp := $(ORACLE_VENV)/.installed
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
 
+.SILENT: $(stamp) $(oracle_stamp)
 $(stamp): pyproject.toml requirements.lock
+	echo "installing symjax into $(VENV) (once, a minute or two)"
 ifneq ($(UV),)
 	$(UV) venv --quiet --allow-existing --python "$(or $(PYTHON),3.12)" $(VENV)
 	$(UV) pip install --quiet --python $(PY) -c requirements.lock -e "$(target_package)" --group dev $(if $(JAX),"$(JAX)")
 else
-	@test -n "$(PYTHON)" || { echo "symjax needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
-	"$(PYTHON)" -m venv $(VENV) || { echo "could not make $(VENV): on Debian and Ubuntu, apt-get install python3-venv" >&2; exit 1; }
+	test -n "$(PYTHON)" || { echo "symjax needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(call make_venv,$(PYTHON),$(VENV))
 	$(PY) -m pip install --quiet --upgrade "pip>=25.1"
 	$(PY) -m pip install --quiet -c requirements.lock -e "$(target_package)" --group dev $(if $(JAX),"$(JAX)")
 endif
-	@touch $@
+	touch $@
 
 .PHONY: venv
 venv: $(stamp)  ## make the environment (.venv), once
@@ -78,16 +85,17 @@ format: $(stamp)  ## let ruff rewrite what it can
 	$(PY) -m ruff format .
 
 $(oracle_stamp):
+	echo "installing MXNet 1.9.1 into $(ORACLE_VENV) (once)"
 ifneq ($(UV),)
 	$(UV) venv --quiet --allow-existing --python "$(or $(ORACLE_PYTHON),3.11)" $(ORACLE_VENV)
 	$(UV) pip install --quiet --python $(ORACLE_VENV)/bin/python $(ORACLE_PACKAGES)
 else
-	@test -n "$(ORACLE_PYTHON)" || { echo "MXNet 1.9.1 runs on Python 3.11: make oracle ORACLE_PYTHON=/path/to/python3.11" >&2; exit 1; }
-	"$(ORACLE_PYTHON)" -m venv $(ORACLE_VENV)
+	test -n "$(ORACLE_PYTHON)" || { echo "MXNet 1.9.1 runs on Python 3.11: make oracle ORACLE_PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(call make_venv,$(ORACLE_PYTHON),$(ORACLE_VENV))
 	$(ORACLE_VENV)/bin/python -m pip install --quiet $(ORACLE_PACKAGES)
 endif
 	MXNET_SUBGRAPH_BACKEND=NONE $(ORACLE_VENV)/bin/python -c 'import mxnet; assert mxnet.nd.ones(2).sum().asscalar() == 2'
-	@touch $@
+	touch $@
 
 .PHONY: oracle
 oracle: $(oracle_stamp)  ## a separate environment with real MXNet 1.9.1, the reference of the parity tests
