@@ -1,0 +1,180 @@
+"""What the `mx.nd` and `mx.sym` functions of an op have in common: namespace, signature, docstring, argument order.
+
+Everything here is a pure function of an `Op`; the two packages add how the call is carried out.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from symjax.base import _Null
+from symjax.lowering import registry
+from symjax.lowering.registry import Op
+
+_PREFIXES = ("contrib", "linalg", "sparse", "image", "random")
+_NUMPY = ("_np_", "_npi_", "_npx_")
+ND_TAIL = {"out": None, "name": None}
+SYM_TAIL = {"name": None, "attr": None, "out": None}
+
+
+class Place(NamedTuple):
+    """The namespace ("op", "_internal", "contrib", …) in which a function stands, and its name there."""
+
+    namespace: str
+    name: str
+
+
+def place(name: str) -> Place | None:
+    """Returns where MXNet puts the function of a registered name; None for numpy operators, which it keeps apart."""
+    if name.startswith(_NUMPY):
+        return None
+    for p in _PREFIXES:
+        prefix = f"_{p}_"
+        # MXNet: `_random_*` are internal, `nd.random` has Python functions over them; only `*_like` are there directly.
+        if name.startswith(prefix) and (p != "random" or name.endswith("_like")):
+            return Place(p, name[len(prefix):])
+    return Place("_internal" if name.startswith("_") else "op", name)
+
+
+@functools.cache
+def names_in(namespace: str) -> Mapping[str, Op]:
+    """Returns the functions of a namespace by their name there, sorted."""
+    found = {}
+    for name, op in registry.all_names().items():
+        where = place(name)
+        if where is not None and where.namespace == namespace:
+            found[where.name] = op
+    return dict(sorted(found.items()))
+
+
+def find_in(namespace: str, name: str) -> Op | None:
+    """Returns the op of one function without reading the whole namespace; None if there is none."""
+    full = name if namespace in ("op", "_internal") else f"_{namespace}_{name}"
+    op = registry.find(full)
+    return op if op is not None and place(full) == Place(namespace, name) else None
+
+
+class Inputs(NamedTuple):
+    """The tensor arguments of an op's function."""
+
+    names: tuple[str, ...]
+    variadic: str | None  # the name after the star, where any number may be given
+
+
+def inputs_of(op: Op) -> Inputs:
+    """Returns the tensor arguments; all of them optional ones too, in the order of the op."""
+    star = next((n for n, q in inspect.signature(op.rule).parameters.items() if q.kind is q.VAR_POSITIONAL), None)
+    if op.variadic or (star and not op.all_inputs):
+        return Inputs((), star or "data")
+    return Inputs(op.all_inputs, None)
+
+
+def signature(op: Op, tail: Mapping[str, Any]) -> inspect.Signature:
+    """Returns MXNet's signature: `(data=None, act_type=_Null, out=None, name=None, **kwargs)`, or `(*data, **kwargs)`.
+
+    Args:
+      op: the op.
+      tail: the keywords after the parameters, `ND_TAIL` or `SYM_TAIL`.
+    """
+    p = inspect.Parameter
+    ins = inputs_of(op)
+    rest = [p("kwargs", p.VAR_KEYWORD)]
+    if ins.variadic:
+        return inspect.Signature([p(ins.variadic, p.VAR_POSITIONAL), *rest])
+    given = {**dict.fromkeys(ins.names), **dict.fromkeys(op.params.__specs__, _Null)}
+    given.update({k: v for k, v in tail.items() if k not in given})
+    return inspect.Signature([*(p(n, p.POSITIONAL_OR_KEYWORD, default=d) for n, d in given.items() if n != "kwargs"),
+                              *rest])
+
+
+def docstring(op: Op, tensor: str, name: str | None = None) -> str:
+    """Returns the docstring of an op's function.
+
+    Args:
+      op: the op.
+      tensor: "NDArray" or "Symbol".
+      name: the name that the function is called by, if not the op's own.
+    """
+    ins = inputs_of(op)
+    lines = [op.doc or f"Operator {op.name}.", "", "Args:"]
+    if ins.variadic:
+        lines.append(f"  *{ins.variadic} ({tensor}): the inputs, any number.")
+    for n in ins.names:
+        note = "auxiliary state, updated in training" if n in op.aux else "input"
+        lines.append(f"  {n} ({tensor}): {note}.")
+    for n, spec in op.params.__specs__.items():
+        lines.append(f"  {n} ({spec.describe()}): {spec.field.doc}".rstrip())
+    if tensor == "NDArray":
+        lines.append("  out (NDArray or list of NDArray, optional): written in place of a new result.")
+        lines += ["", "Returns:", "  NDArray or list of NDArray: one per visible output."]
+    else:
+        lines.append("  name (str, optional): name of the node.")
+        lines.append("  attr (dict of str to str, optional): hidden attributes (`__key__`) of the node.")
+        lines += ["", "Returns:", "  Symbol: the result."]
+    aliases = [a for a in (op.name, *op.aliases) if a != name and not a.startswith("_np")]
+    if name and aliases:
+        lines += ["", f"Also called {', '.join(aliases)}."]
+    return "\n".join(lines)
+
+
+class Bound(NamedTuple):
+    """The arguments of a call: tensors in the op's order (None where one was left out), and everything else."""
+
+    inputs: list[Any]
+    rest: dict[str, Any]
+
+
+def binder(op: Op, tail: Sequence[str], is_tensor: Callable[[Any], bool],
+           tensor: str) -> Callable[[tuple[Any, ...], dict[str, Any]], Bound]:
+    """Returns a function that sorts the arguments of a call into inputs and attributes as MXNet's signature does.
+
+    `rest` holds the parameters, without those left at `_Null`, and whatever keywords of `tail` were given.
+    The bound function raises TypeError for a non-tensor where an input belongs and for surplus arguments.
+    """
+    ins = inputs_of(op)
+    count = len(ins.names)
+    position = {n: i for i, n in enumerate(ins.names)}
+    after = (*op.params.__specs__, *tail)
+
+    def check(values: Sequence[Any]) -> None:
+        for i, v in enumerate(values):
+            if v is not None and not is_tensor(v):
+                which = ins.names[i] if i < count else f"{ins.variadic}[{i}]"
+                raise TypeError(f"{op.name}: argument {which} must have {tensor} type, but got {v!r:.100} "
+                                f"of type {type(v).__name__}")
+
+    def bind_variadic(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
+        if len(args) == 1 and isinstance(args[0], (list, tuple)):
+            args = tuple(args[0])
+        check(args)
+        tensors = [k for k, v in kwargs.items() if k not in tail and is_tensor(v)]
+        named = [kwargs.pop(k) for k in tensors]
+        return Bound([*args, *named], {k: v for k, v in kwargs.items() if v is not _Null})
+
+    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
+        inputs = list(args[:count])
+        if len(args) > count:
+            if len(args) - count > len(after):
+                raise TypeError(f"{op.name} takes at most {count + len(after)} positional arguments, got {len(args)}")
+            for k, v in zip(after, args[count:], strict=False):
+                if k in kwargs:
+                    raise TypeError(f"{op.name} got multiple values for argument {k!r}")
+                kwargs[k] = v
+        rest = {}
+        for k, v in kwargs.items():
+            at = position.get(k)
+            if at is None:
+                if v is not _Null:
+                    rest[k] = v
+            elif at < len(args):
+                raise TypeError(f"{op.name} got multiple values for argument {k!r}")
+            else:
+                inputs.extend([None] * (at + 1 - len(inputs)))
+                inputs[at] = v
+        check(inputs)
+        return Bound(inputs, rest)
+
+    return bind_variadic if ins.variadic else bind

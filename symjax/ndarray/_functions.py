@@ -1,0 +1,67 @@
+"""Builds the function `mx.nd.<op>` of a registered op, and the modules that hold such functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from symjax import _op_functions as common
+from symjax.lowering.errors import did_you_mean
+from symjax.lowering.registry import Op
+from symjax.ndarray.dispatch import invoke
+from symjax.ndarray.storage import NDArrayBase
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, NDArrayBase)
+
+
+def make_function(op: Op, name: str, module: str) -> Callable[..., Any]:
+    """Returns the NDArray function of an op, with MXNet's signature and a docstring from the registry."""
+    bind = common.binder(op, tuple(common.ND_TAIL), _is_tensor, "NDArray")
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        inputs, attrs = bind(args, kwargs)
+        attrs.pop("name", None)
+        out = attrs.pop("out", None)
+        return invoke(op, [x for x in inputs if x is not None], attrs, out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    function.__doc__ = common.docstring(op, "NDArray", name)
+    function.__signature__ = common.signature(op, common.ND_TAIL)  # type: ignore[attr-defined]
+    return function
+
+
+@functools.cache
+def function_in(namespace: str, name: str) -> Callable[..., Any]:
+    """Returns the function `name` of a namespace ("op", "linalg", "_internal", …).
+
+    Raises:
+      AttributeError: the registry has none; the message names the nearest.
+    """
+    op = common.find_in(namespace, name)
+    module = f"symjax.ndarray.{namespace}"
+    if op is None:
+        near = "" if name.startswith("__") else did_you_mean(name, common.names_in(namespace))
+        raise AttributeError(f"module {module!r} has no operator {name!r}.{near}")
+    return make_function(op, name, module)
+
+
+def fill(namespace: str, own: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns `__getattr__` and `__dir__` of a module that shows a namespace besides its `own` globals."""
+    hidden = {"annotations", "_functions", "__getattr__", "__dir__"}
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return [n for n in names() if not n.startswith("_") or namespace == "_internal"]
+        if name.startswith("__"):
+            raise AttributeError(f"module {own['__name__']!r} has no attribute {name!r}")
+        made = own[name] = function_in(namespace, name)
+        return made
+
+    def names() -> list[str]:
+        return sorted({*common.names_in(namespace), *(n for n in own if n not in hidden)})
+
+    return get, names
