@@ -1,0 +1,227 @@
+"""Pooling and Pooling_v1.
+
+Windows are taken as strided slices, one per tap, and combined elementwise. Against `lax.reduce_window`, whose gradient
+for a maximum is a select-and-scatter, this is several times faster on CPU, and it gives the tie rule that MXNet has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._nn import Layout, check_rank, layout_for, per_axis, widen
+from symjax.lowering.params import Params, Shape, param
+from symjax.lowering.registry import op
+
+_Layouts = Literal["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC"] | None
+
+_ONE_STAGE = 9
+"""Most taps for which a maximum is taken over all axes at once; larger windows go axis by axis."""
+
+
+class PoolingParams(Params):
+    kernel: Shape = param((), doc="Window size, one int per spatial axis; not needed with global_pool.")
+    pool_type: Literal["avg", "lp", "max", "sum"] = param("max", doc="How a window is reduced.")
+    global_pool: bool = param(False, doc="One window over everything; kernel, stride and pad are ignored.")
+    cudnn_off: bool = param(False, doc="Ignored.")
+    pooling_convention: Literal["full", "same", "valid"] = param(
+        "valid", doc="Rounding of the output size: valid down, full up, same ceil((n + 2 pad) / stride).")
+    stride: Shape = param((), doc="Step of the window; 1 on each axis when empty.")
+    pad: Shape = param((), doc="Padding on both sides of each spatial axis; 0 when empty.")
+    p_value: int | None = param(None, doc="Exponent of lp pooling.")
+    count_include_pad: bool | None = param(None, doc="Whether padding counts in an average; True when None.")
+    layout: _Layouts = param(None, doc="Axes of data and output; NCW, NCHW or NCDHW when None.")
+
+
+class PoolingV1Params(Params):
+    kernel: Shape = param((), doc="Window size, one int per spatial axis; not needed with global_pool.")
+    pool_type: Literal["avg", "max", "sum"] = param("max", doc="How a window is reduced.")
+    global_pool: bool = param(False, doc="One window over everything; kernel, stride and pad are ignored.")
+    pooling_convention: Literal["full", "valid"] = param("valid", doc="Rounding of the output size: down or up.")
+    stride: Shape = param((), doc="Step of the window; 1 on each axis when empty.")
+    pad: Shape = param((), doc="Padding on both sides of each spatial axis; 0 when empty.")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Axis:
+    """Pooling along one axis of `size`: windows start at `i * stride - pad` for i < `out`."""
+
+    axis: int
+    size: int
+    kernel: int
+    stride: int
+    pad: int
+    out: int
+
+    @property
+    def edges(self) -> tuple[int, int]:
+        """Padding before and after, so that every window lies inside (after may be negative)."""
+        return self.pad, (self.out - 1) * self.stride + self.kernel - self.size - self.pad
+
+    def counts(self, include_pad: bool) -> np.ndarray:
+        """How many elements of each window count, cut at the padded border or at the data."""
+        start = np.arange(self.out) * self.stride - self.pad
+        if include_pad:
+            return np.minimum(start + self.kernel, self.size + self.pad) - start
+        return np.minimum(start + self.kernel, self.size) - np.maximum(start, 0)
+
+
+def _out_size(p: PoolingParams, size: int, kernel: int, stride: int, pad: int) -> int:
+    if p.pooling_convention == "same":
+        return -(-(size + 2 * pad) // stride)
+    room = size + 2 * pad - kernel
+    return 1 + (-(-room // stride) if p.pooling_convention == "full" else room // stride)
+
+
+def _axes(p: PoolingParams, layout: Layout, shape: Sequence[int]) -> list[_Axis]:
+    n = len(p.kernel)
+    stride, pad = per_axis("stride", p.stride, n, 1, 1), per_axis("pad", p.pad, n, 0, 0)
+    made = []
+    for axis, k, s, q in zip(layout.spatial, p.kernel, stride, pad, strict=True):
+        if k < 1 or q >= k:
+            raise ParamError(f"parameter kernel={p.kernel} must be at least 1 and greater than pad={pad} everywhere")
+        if k > shape[axis] + 2 * q:
+            raise ShapeError(f"argument data: the kernel {p.kernel} exceeds the padded size {shape[axis] + 2 * q} of "
+                             f"axis {axis} of {tuple(shape)}")
+        made.append(_Axis(axis, shape[axis], k, s, q, _out_size(p, shape[axis], k, s, q)))
+    return made
+
+
+def _taps(x: Array, axes: Sequence[_Axis], fill: float) -> Iterator[Array]:
+    """Yields, for each position in the window (row-major), what all windows see there."""
+    config = [(0, 0, 0)] * x.ndim
+    for a in axes:
+        config[a.axis] = (*a.edges, 0)
+    x = lax.pad(x, jnp.asarray(fill, x.dtype), config)
+    for offsets in itertools.product(*(range(a.kernel) for a in axes)):
+        start, limit, step = [0] * x.ndim, list(x.shape), [1] * x.ndim
+        for a, o in zip(axes, offsets, strict=True):
+            start[a.axis], step[a.axis] = o, a.stride
+            limit[a.axis] = o + (a.out - 1) * a.stride + 1
+        yield lax.slice(x, start, limit, step)
+
+
+def _lowest(dtype: np.dtype) -> float:
+    return -math.inf if jnp.issubdtype(dtype, jnp.floating) else int(jnp.iinfo(dtype).min)
+
+
+def _first_max(taps: Iterator[Array]) -> Array:
+    """The maximum; its gradient goes to the first of equal elements, and NaN loses to any number."""
+    first = next(taps)
+    lowest = jnp.asarray(_lowest(first.dtype), first.dtype)
+    return functools.reduce(lambda best, x: jnp.where(x > best, x, best), taps, jnp.where(first > lowest, first, lowest))
+
+
+def _max(x: Array, axes: Sequence[_Axis]) -> Array:
+    if math.prod(a.kernel for a in axes) <= _ONE_STAGE:
+        return _first_max(_taps(x, axes, _lowest(x.dtype)))
+    # The last axis goes first: then the first maximum in row-major order wins, as in one stage.
+    for a in reversed(axes):
+        x = _first_max(_taps(x, [a], _lowest(x.dtype)))
+    return x
+
+
+def _sum(x: Array, axes: Sequence[_Axis]) -> Array:
+    for a in reversed(axes):
+        if a.out == 1 and a.edges == (0, 0):
+            x = x.sum(a.axis, keepdims=True)
+        else:
+            x = functools.reduce(jnp.add, _taps(x, [a], 0))
+    return x
+
+
+def _average(x: Array, axes: Sequence[_Axis], include_pad: bool) -> Array:
+    total = _sum(x, axes)
+    for a in axes:
+        # A window that lies past the data (full convention with a stride above the kernel) averages nothing: 0.
+        counts = np.maximum(a.counts(include_pad), 1)
+        uniform = len(set(counts.tolist())) <= 1
+        shape = [a.out if i == a.axis else 1 for i in range(x.ndim)]
+        total = total / (int(counts[0]) if uniform and counts.size else
+                         jnp.asarray(counts.reshape(shape), total.dtype))
+    return total
+
+
+def _power_mean(x: Array, reduce: Callable[[Array], Array], exponent: int) -> Array:
+    """(reduce |x|^p)^(1/p) with a zero gradient where it is 0."""
+    total = reduce(jnp.abs(x) ** exponent)
+    if exponent == 1:
+        return total
+    positive = total > 0
+    return jnp.where(positive, jnp.where(positive, total, 1) ** (1.0 / exponent), 0)
+
+
+def _exponent(p: PoolingParams) -> int:
+    if p.p_value is None or p.p_value < 1:
+        raise ParamError(f"parameter p_value={p.p_value} must be a positive int for pool_type='lp'")
+    return p.p_value
+
+
+def _global_max(x: Array, layout: Layout) -> Array:
+    """The maximum over all spatial axes, its gradient to the first of equal elements."""
+    channels_last = layout.channel == x.ndim - 1
+    flat = x.reshape(x.shape[0], -1, x.shape[-1]) if channels_last else x.reshape(*x.shape[:2], -1)
+    axis = 1 if channels_last else 2
+    number = jnp.where(jnp.isnan(flat), -jnp.inf, flat) if jnp.issubdtype(x.dtype, jnp.floating) else flat
+    where = jnp.argmax(number, axis=axis, keepdims=True)
+    picked = jnp.take_along_axis(number, where, axis=axis)
+    return picked.reshape([1 if i in layout.spatial else d for i, d in enumerate(x.shape)])
+
+
+def _pool_globally(p: PoolingParams, layout: Layout, x: Array) -> Array:
+    if p.pool_type == "max":
+        return _global_max(x, layout)
+    if p.pool_type == "avg":
+        return x.mean(layout.spatial, keepdims=True)
+    total = functools.partial(jnp.sum, axis=layout.spatial, keepdims=True)
+    return total(x) if p.pool_type == "sum" else _power_mean(x, total, _exponent(p))
+
+
+def _pool(p: PoolingParams, data: Array) -> Array:
+    rank = data.ndim if p.global_pool else len(p.kernel) + 2
+    check_rank("data", data.shape, (3, 4, 5) if p.global_pool else (rank,))
+    layout = layout_for(p.layout, rank - 2)
+    x = data if p.pool_type == "max" else widen(data)
+    if p.global_pool:
+        return _pool_globally(p, layout, x).astype(data.dtype)
+    axes = _axes(p, layout, data.shape)
+    if p.pool_type == "max":
+        out = _max(x, axes)
+    elif p.pool_type == "avg":
+        out = _average(x, axes, p.count_include_pad is not False)
+    elif p.pool_type == "sum":
+        out = _sum(x, axes)
+    else:
+        out = _power_mean(x, functools.partial(_sum, axes=axes), _exponent(p))
+    return out.astype(data.dtype)
+
+
+@op("Pooling", aliases=("_npx_pooling",), params=PoolingParams)
+def pooling(p: PoolingParams, data: Array) -> Array:
+    """Reduces windows of `data` to their maximum, average, sum or p-norm.
+
+    A spatial axis of size n becomes `floor((n + 2 pad - kernel) / stride) + 1` (valid), the same with ceil (full) or
+    `ceil((n + 2 pad) / stride)` (same); 1 with global_pool. data is (N, C, spatial…) or, by layout, (N, spatial…, C).
+
+    - max never takes padding; its gradient goes to the first maximum of a window, in row-major order; NaN is skipped.
+    - avg divides by the window's size as cut at the padded border, or at the data with count_include_pad=False.
+    - lp is `(sum |x|^p)^(1/p)`.
+
+    MXNet has the convention "same" for one spatial axis only; here it works for all.
+    """
+    return _pool(p, data)
+
+
+@op("Pooling_v1", params=PoolingV1Params)
+def pooling_v1(p: PoolingV1Params, data: Array) -> Array:
+    """The old Pooling, without lp, layouts and count_include_pad."""
+    return _pool(PoolingParams(**{f: getattr(p, f) for f in PoolingV1Params.__specs__}), data)
