@@ -122,3 +122,101 @@ class Graph:
     def __init__(self, outputs: Iterable[Entry]) -> None:
         self.outputs = tuple(outputs)
 
+    @functools.cached_property
+    def nodes(self) -> list[Node]:
+        return topological_order(self.outputs)
+
+    @functools.cached_property
+    def index(self) -> dict[Node, int]:
+        """Position of each node in `nodes`."""
+        return {n: i for i, n in enumerate(self.nodes)}
+
+    @functools.cached_property
+    def aux_nodes(self) -> frozenset[Node]:
+        """The variables that some op updates."""
+        return frozenset(n.inputs[i].node for n in self.nodes for i in n.aux_positions()
+                         if i < len(n.inputs) and n.inputs[i].node.is_variable)
+
+    @functools.cached_property
+    def inputs(self) -> list[Node]:
+        """All variables in order, auxiliary states included."""
+        return [n for n in self.nodes if n.is_variable]
+
+    @functools.cached_property
+    def arguments(self) -> list[Node]:
+        aux = self.aux_nodes
+        return [n for n in self.inputs if n not in aux]
+
+    @functools.cached_property
+    def aux_states(self) -> list[Node]:
+        aux = self.aux_nodes
+        return [n for n in self.inputs if n in aux]
+
+    @functools.cached_property
+    def signature(self) -> tuple[Any, ...]:
+        """A hashable description of the computation: equal signatures compute the same function of the same inputs.
+
+        Names do not count, nor do attributes that no op reads.
+        """
+        rows: list[Any] = []
+        for n in self.nodes:
+            if n.op is None:
+                rows.append(n in self.aux_nodes)
+            else:
+                rows.append((n.op.name, n.params, tuple((self.index[e.node], e.index) for e in n.inputs),
+                             tuple(g.signature for g in n.subgraphs)))
+        return (tuple(rows), tuple((self.index[e.node], e.index) for e in self.outputs))
+
+
+def topological_order(outputs: Iterable[Entry]) -> list[Node]:
+    """Returns the nodes reachable from `outputs` in depth-first post-order, inputs left to right.
+
+    Raises:
+      MXNetError: the graph has a cycle.
+    """
+    order: list[Node] = []
+    done: set[Node] = set()
+    open_nodes: set[Node] = set()
+    for out in outputs:
+        if out.node in done:
+            continue
+        stack: list[tuple[Node, Iterator[Entry]]] = [(out.node, iter(out.node.inputs))]
+        open_nodes.add(out.node)
+        while stack:
+            node, rest = stack[-1]
+            for e in rest:
+                if e.node in done:
+                    continue
+                if e.node in open_nodes:
+                    raise MXNetError(f"the graph has a cycle through node {e.node.name!r}")
+                open_nodes.add(e.node)
+                stack.append((e.node, iter(e.node.inputs)))
+                break
+            else:
+                stack.pop()
+                open_nodes.discard(node)
+                done.add(node)
+                order.append(node)
+    return order
+
+
+def copy_graph(outputs: Iterable[Entry], replace: Mapping[Node, Entry] | None = None) -> list[Entry]:
+    """Copies every node reachable from `outputs`; nodes in `replace` become the given entries instead.
+
+    Returns the copied outputs in order.
+    """
+    outputs = list(outputs)
+    new: dict[Node, Node] = {}
+    replace = replace or {}
+
+    def mapped(e: Entry) -> Entry:
+        hit = replace.get(e.node)
+        return hit if hit is not None else Entry(new[e.node], e.index)
+
+    for n in topological_order(outputs):
+        if n in replace:
+            continue
+        c = n.copy()
+        c.inputs = [mapped(e) for e in n.inputs]
+        new[n] = c
+    return [mapped(e) for e in outputs]

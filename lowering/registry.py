@@ -33,7 +33,7 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from symjax.lowering.errors import MXNetError, UnknownOpError, did_you_mean
+from symjax.lowering.errors import MXNetError, ParamError, UnknownOpError, did_you_mean
 from symjax.lowering.params import NoParams, Params
 
 ShapeLike = tuple[int, ...] | None
@@ -49,6 +49,7 @@ SAME: ShapeTrait = "same"
 BROADCAST: ShapeTrait = "broadcast"
 """The output is the numpy broadcast of the inputs."""
 
+_MAX_OUTPUTS = 65_536
 _ASKABLE = ("train", "key", "out_shapes", "subgraphs")
 
 
@@ -190,6 +191,8 @@ def _output_names(outputs: Any) -> Callable[[Any], tuple[str, ...]]:
     def names(p: Any) -> tuple[str, ...]:
         out = outputs(p) if callable(outputs) else outputs
         if isinstance(out, int):
+            if out > _MAX_OUTPUTS:
+                raise ParamError(f"{out} outputs are more than the {_MAX_OUTPUTS} that a node can have")
             return ("output",) if out == 1 else tuple(f"output{i}" for i in range(out))
         return out
 

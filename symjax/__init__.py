@@ -1,3 +1,51 @@
-"""symjax: Apache MXNet symbol graphs on JAX."""
+"""symjax: Apache MXNet's Symbol API on JAX.
+
+`import symjax as mx` gives an MXNet user the names they know (`mx.sym`, `mx.nd`, `mx.cpu`, …); `symjax.lower` gives a
+JAX user a symbol as one pure function. Submodules are imported when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_MODULES = ("attribute", "autograd", "base", "context", "executor", "initializer", "interop", "lowering", "model", "name",
+            "ndarray", "random", "sparse", "symbol", "util")
+_ALIASES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "init": "initializer"}
+_NAMES = {
+    "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
+    "current_context": "context", "gpu": "context", "gpu_memory_info": "context", "num_gpus": "context",
+    "num_tpus": "context", "tpu": "context", "NDArray": "ndarray", "Executor": "executor", "Symbol": "symbol",
+    "var": "symbol", "Group": "symbol", "load": "symbol", "load_json": "symbol",
+    "lower": "functional", "Lowered": "functional", "config": "_config", "install_as_mxnet": "_alias",
+    "print_environment_info": "_environment",
+}
+
+if TYPE_CHECKING:
+    from symjax import attribute, base, context, executor, lowering, name, ndarray, random, symbol
+    from symjax import ndarray as nd
+    from symjax import symbol as sym
+    from symjax.attribute import AttrScope
+    from symjax.base import MXNetError
+    from symjax.context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, tpu
+    from symjax.executor import Executor
+    from symjax.functional import Lowered, lower
+    from symjax.ndarray import NDArray
+    from symjax.symbol import Group, Symbol, load, load_json, var
+
+
+def __getattr__(key: str) -> Any:
+    if key in _ALIASES or key in _MODULES:
+        module = importlib.import_module(f"{__name__}.{_ALIASES.get(key, key)}")
+        globals()[key] = module
+        return module
+    if key in _NAMES:
+        value = globals()[key] = getattr(importlib.import_module(f"{__name__}.{_NAMES[key]}"), key)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {key!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_ALIASES, *_NAMES})

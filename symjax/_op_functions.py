@@ -178,3 +178,28 @@ def binder(op: Op, tail: Sequence[str], is_tensor: Callable[[Any], bool],
         return Bound(inputs, rest)
 
     return bind_variadic if ins.variadic else bind
+
+
+def fill(namespace: str, own: dict[str, Any],
+         function_in: Callable[[str, str], Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns `__getattr__` and `__dir__` of a module that shows a namespace besides its `own` globals.
+
+    Args:
+      namespace: the namespace.
+      own: the module's globals; functions made are kept there.
+      function_in: (namespace, name) -> the function, or AttributeError.
+    """
+    hidden = {"annotations", "_functions", "__getattr__", "__dir__"}
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return [n for n in names() if not n.startswith("_") or namespace == "_internal"]
+        if name.startswith("__"):
+            raise AttributeError(f"module {own['__name__']!r} has no attribute {name!r}")
+        made = own[name] = function_in(namespace, name)
+        return made
+
+    def names() -> list[str]:
+        return sorted({*names_in(namespace), *(n for n in own if n not in hidden)})
+
+    return get, names

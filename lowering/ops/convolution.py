@@ -195,7 +195,7 @@ def _grouped_weight(p: DeconvolutionParams, w: _Window, weight: Array) -> Array:
         return weight
     g, c = p.num_group, w.layout.channel
     split = weight.reshape(g, weight.shape[0] // g, *weight.shape[1:])
-    order = [i for i in range(1, split.ndim)]
+    order = list(range(1, split.ndim))
     order.insert(c, 0)
     shape = [weight.shape[0] // g, *weight.shape[1:]]
     shape[c] = p.num_filter

@@ -118,7 +118,8 @@ def _first_max(taps: Iterator[Array]) -> Array:
     """The maximum; its gradient goes to the first of equal elements, and NaN loses to any number."""
     first = next(taps)
     lowest = jnp.asarray(_lowest(first.dtype), first.dtype)
-    return functools.reduce(lambda best, x: jnp.where(x > best, x, best), taps, jnp.where(first > lowest, first, lowest))
+    start = jnp.where(first > lowest, first, lowest)
+    return functools.reduce(lambda best, x: jnp.where(x > best, x, best), taps, start)
 
 
 def _max(x: Array, axes: Sequence[_Axis]) -> Array:

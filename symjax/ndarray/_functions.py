@@ -51,17 +51,4 @@ def function_in(namespace: str, name: str) -> Callable[..., Any]:
 
 def fill(namespace: str, own: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of a module that shows a namespace besides its `own` globals."""
-    hidden = {"annotations", "_functions", "__getattr__", "__dir__"}
-
-    def get(name: str) -> Any:
-        if name == "__all__":
-            return [n for n in names() if not n.startswith("_") or namespace == "_internal"]
-        if name.startswith("__"):
-            raise AttributeError(f"module {own['__name__']!r} has no attribute {name!r}")
-        made = own[name] = function_in(namespace, name)
-        return made
-
-    def names() -> list[str]:
-        return sorted({*common.names_in(namespace), *(n for n in own if n not in hidden)})
-
-    return get, names
+    return common.fill(namespace, own, function_in)

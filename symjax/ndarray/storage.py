@@ -101,6 +101,11 @@ class NDArrayBase:
         self._lazy = _Pending(tuple(shape), np.dtype(dtype), thunk)
         return self
 
+    def _set_pending(self, shape: tuple[int, ...], dtype: np.dtype, thunk: Thunk) -> None:
+        """Makes the contents of this array those that `thunk` will compute; see `_pending`."""
+        self._value, self._lazy, self._owned = None, _Pending(shape, dtype, thunk), False
+        self._version += 1
+
     def _view_of(self, offset: int, shape: tuple[int, ...]) -> Self:
         """Returns an array that shares `shape` elements of this one from the flat `offset` on."""
         base, lazy = self, self._lazy

@@ -1,0 +1,146 @@
+"""Compiled functions of graphs, shared by everything that runs the same graph.
+
+A `Program` holds the jitted functions of one graph. Programs are found by the graph's signature (what it computes, not
+which objects it is made of), so two executors of one graph, or a reshape back, compile once; shapes and dtypes are
+told apart by JAX's own cache.
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from symjax.lowering.graph import Graph, Node
+from symjax.lowering.trace import lower_graph, needs_key
+
+_LIMIT = 512
+_programs: collections.OrderedDict[Any, Program] = collections.OrderedDict()
+_lock = threading.Lock()
+
+
+class Program:
+    """The compiled functions of one graph on one platform.
+
+    Arguments and auxiliary states are tuples in the graph's order; `key` is the data of a random key (uint32[2]), None
+    where `needs_key` is False.
+    """
+
+    def __init__(self, graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None) -> None:
+        self.fn = lower_graph(graph, out_shapes=out_shapes, platform=platform)
+        self.needs_key = needs_key(graph)
+        self.forward = jax.jit(self._forward, static_argnums=(3,))
+        self.steps: dict[Any, Step] = {}
+
+    def _forward(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> Any:
+        return self.fn(args, aux, wrap_key(key), train)
+
+    def step(self, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool) -> Step:
+        """The differentiated functions with respect to the arguments at positions `wrt`.
+
+        `add` says, for each, whether the gradient is added to the old one.
+        """
+        found = self.steps.get((wrt, add, train))
+        if found is None:
+            found = self.steps[(wrt, add, train)] = Step(self, wrt, add, train)
+        return found
+
+
+class Step:
+    """Forward and backward of a program: in one compiled call, or in two that hand over the residuals."""
+
+    def __init__(self, program: Program, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool) -> None:
+        self.program, self.wrt, self.add, self.train = program, wrt, add, train
+        self.fused = jax.jit(self._fused)
+        self.forward = jax.jit(self._vjp)
+        self.backward = jax.jit(self._backward)
+
+    def _vjp(self, args: Sequence[Any], aux: Sequence[Any], key: Any) -> tuple[Any, Any, Any]:
+        args = tuple(args)
+
+        def f(diff: Sequence[Any]) -> tuple[Any, Any]:
+            full = list(args)
+            for i, v in zip(self.wrt, diff, strict=True):
+                full[i] = v
+            return self.program.fn(full, aux, wrap_key(key), self.train)
+
+        outs, pull, new_aux = jax.vjp(f, [args[i] for i in self.wrt], has_aux=True)
+        return outs, new_aux, pull
+
+    def _backward(self, pull: Any, outs: Sequence[Any], heads: Sequence[Any] | None, old: Sequence[Any]) -> list[Any]:
+        (grads,) = pull([_cotangent(o, None if heads is None else h)
+                         for o, h in zip(outs, heads or [None] * len(outs), strict=True)])
+        return [o + g if a else g for g, a, o in zip(grads, self.add, old, strict=True)]
+
+    def _fused(self, args: Sequence[Any], aux: Sequence[Any], key: Any, heads: Sequence[Any] | None,
+               old: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+        outs, new_aux, pull = self._vjp(args, aux, key)
+        return outs, new_aux, self._backward(pull, outs, heads, old)
+
+
+def _cotangent(out: Any, head: Any) -> Any:
+    if not jnp.issubdtype(out.dtype, jnp.inexact):
+        return np.zeros(out.shape, jax.dtypes.float0)
+    return jnp.ones(out.shape, out.dtype) if head is None else jnp.asarray(head, out.dtype)
+
+
+def wrap_key(data: Any) -> Any:
+    """The typed key of the two words that a compiled call is given, or None."""
+    return None if data is None else jax.random.wrap_key_data(data, impl="threefry2x32")
+
+
+class _Signed:
+    """A graph signature that computes its hash once."""
+
+    __slots__ = ("_hash", "signature")
+
+    def __init__(self, signature: tuple[Any, ...]) -> None:
+        self.signature, self._hash = signature, hash(signature)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Signed) and self._hash == other._hash
+                                 and self.signature == other.signature)
+
+
+def program_for(graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None) -> Program:
+    """Returns the program of a graph, made once for all graphs that compute the same.
+
+    Args:
+      graph: the graph.
+      out_shapes: inferred shapes of the nodes whose rules ask for them.
+      platform: "cpu", "cuda", "rocm", "tpu", or None.
+    """
+    shapes = tuple((graph.index[n], s) for n, s in sorted(out_shapes.items(), key=lambda kv: graph.index[kv[0]]))
+    key = (_Signed(graph.signature), shapes, platform)
+    with _lock:
+        found = _programs.get(key)
+        if found is not None:
+            _programs.move_to_end(key)
+            return found
+        found = _programs[key] = Program(graph, out_shapes, platform)
+        while len(_programs) > _LIMIT:
+            _programs.popitem(last=False)
+        return found
+
+
+def clear_cache() -> None:
+    """Forgets all programs (their compiled code is freed when the last executor goes)."""
+    with _lock:
+        _programs.clear()
+
+
+def compilation_cache(directory: str) -> None:
+    """Keeps compiled code in `directory` across processes (JAX's persistent cache, with no lower time limit)."""
+    jax.config.update("jax_compilation_cache_dir", directory)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+

@@ -1,0 +1,93 @@
+"""Small helpers that the shape, indexing and matrix families share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from symjax.lowering.errors import ShapeError
+from symjax.lowering.registry import ShapeLike
+
+
+def axis_of(axis: int, ndim: int, what: str = "axis") -> int:
+    """Returns a non-negative axis.
+
+    Raises:
+      ShapeError: it lies outside [-ndim, ndim).
+    """
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{what}={axis} is outside the {ndim} axes of the input (expected {-ndim} to {ndim - 1})")
+    return axis % ndim
+
+
+def axes_of(axes: Sequence[int], ndim: int, what: str = "axis") -> tuple[int, ...]:
+    """Returns non-negative axes; a repeated one is refused."""
+    out = tuple(axis_of(a, ndim, what) for a in axes)
+    if len(set(out)) != len(out):
+        raise ShapeError(f"{what}={tuple(axes)} names an axis twice")
+    return out
+
+
+def is_half(dtype: jnp.dtype) -> bool:
+    """Whether a dtype has 16 bits and so needs wider sums."""
+    return dtype in (jnp.float16, jnp.bfloat16)
+
+
+def sum_type(dtype: jnp.dtype) -> jnp.dtype | None:
+    """The type in which products of `dtype` are summed; None: its own."""
+    return jnp.dtype(jnp.float32) if is_half(dtype) else None
+
+
+def contract(a: Array, b: Array, axes: tuple[Sequence[int], Sequence[int]],
+             batch: tuple[Sequence[int], Sequence[int]] = ((), ())) -> Array:
+    """`lax.dot_general` whose result has the inputs' type and, for half precision, float32 sums."""
+    out = jax.lax.dot_general(a, b, (axes, batch), preferred_element_type=sum_type(a.dtype))
+    return out.astype(a.dtype)
+
+
+def gather(read: Callable[[Array, Array], Array], data: Array, index: Array) -> Array:
+    """Applies `read(data, index)`, linear in `data`, so that the gradient adds up in float32 for half precision.
+
+    The cotangents of a row that many indices read are summed: in float16 such a sum stalls at 2048 times the addend.
+    The forward pass reads `data` as it is, without a wide copy of the table.
+    """
+    if not is_half(data.dtype):
+        return read(data, index)
+
+    @jax.custom_jvp
+    def call(data: Array, index: Array) -> Array:
+        return read(data, index)
+
+    @call.defjvp
+    def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+        data, index = primals
+        t = tangents[0]
+        return call(data, index), read(t.astype(jnp.float32), index).astype(t.dtype)
+
+    return call(data, index)
+
+
+def as_index(index: Array) -> Array:
+    """Integer indices from any numeric array; fractions are cut off towards zero."""
+    if index.dtype in (jnp.int64, jnp.uint64, jnp.float64, jnp.uint32):
+        return index.astype(jnp.int64)
+    return index.astype(jnp.int32)
+
+
+def bound_index(index: Array, size: int, mode: str) -> Array:
+    """Brings indices into [0, size): "clip" moves to the nearest end, "wrap" counts modulo `size`."""
+    index = as_index(index)
+    index = jnp.mod(index, size) if mode == "wrap" else jnp.clip(index, 0, max(size - 1, 0))
+    return index.astype(jnp.int32) if size < 2**31 else index
+
+
+def from_output(p: object, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
+    """Shape rule: the first input has the first output's shape."""
+    return [outs[0], *ins[1:]]
+
+
+def without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], *shape[axis + 1:])

@@ -1,0 +1,229 @@
+"""Checking and making the arrays of an executor."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from symjax.context import Context
+from symjax.lowering.errors import BindError, MXNetError, ShapeError, StorageFallbackWarning, did_you_mean
+from symjax.lowering.graph import Graph, Node
+from symjax.lowering.infer import Inferred, infer_shapes, infer_types, is_complete
+from symjax.lowering.trace import lower_graph, needs_shapes
+from symjax.ndarray.ndarray import NDArray
+from symjax.ndarray.storage import to_device
+from symjax.symbol._infer import dtype_name
+from symjax.symbol.symbol import Symbol
+
+REQS = {"null": 0, "write": 1, "add": 3}
+
+
+@dataclasses.dataclass
+class Bound:
+    """The arrays of an executor and what was inferred for them."""
+
+    args: list[NDArray]
+    grads: list[NDArray | None]
+    aux: list[NDArray]
+    reqs: list[str]
+    outputs: list[tuple[tuple[int, ...], Any]]
+    out_shapes: dict[Node, tuple[tuple[int, ...], ...]]
+
+    def reshaped(self, symbol: Symbol, ctx: Context, partial: bool, up: bool, shapes: Mapping[str, Any]) -> Bound:
+        """The arrays for other input shapes; see `Executor.reshape`."""
+        graph = symbol._graph
+        names = [n.name for n in graph.arguments]
+        for k in shapes:
+            if k not in names:
+                raise BindError(f"reshape: {k!r} is not an argument.{did_you_mean(k, names)}")
+        given = {n: tuple(shapes[n.name]) for n in graph.arguments if n.name in shapes}
+        types = infer_types(graph, {n: a._dtype.name for n, a in zip(graph.arguments, self.args, strict=True)})
+        found = infer_shapes(graph, given, types)
+        found.check()
+        args, grads, aux = [], [], []
+        for n, a, g in zip(graph.arguments, self.args, self.grads, strict=True):
+            args.append(_resize(n.name, a, found[_entry(n)], partial or n.name in shapes, up, ctx))
+            grads.append(g if g is None or args[-1] is a else zeros(args[-1].shape, g._dtype, ctx))
+        for n, a in zip(graph.aux_states, self.aux, strict=True):
+            aux.append(_resize(n.name, a, found[_entry(n)], partial, up, ctx))
+        return Bound(args, grads, aux, self.reqs, *_outputs(graph, found, types, args, aux))
+
+
+def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any) -> Bound:
+    """Checks given arrays; see `symjax.executor.bind`."""
+    if not isinstance(ctx, Context):
+        raise TypeError("Context type error")
+    graph = symbol._graph
+    arg_names, aux_names = [n.name for n in graph.arguments], [n.name for n in graph.aux_states]
+    found_args = _arrays("args", args, arg_names, missing=False)
+    found_aux = _arrays("aux_states", [] if aux_states is None else aux_states, aux_names, missing=False)
+    grads = [None] * len(arg_names) if args_grad is None else _arrays("args_grad", args_grad, arg_names, missing=True)
+    reqs = grad_reqs(grad_req, arg_names)
+    given_args: list[NDArray] = [a for a in found_args if a is not None]
+    given_aux: list[NDArray] = [a for a in found_aux if a is not None]
+    types, shapes = _infer(graph, given_args, given_aux)
+    for n, a, g in zip(arg_names, given_args, grads, strict=True):
+        if g is not None and g.shape != a.shape:
+            raise ShapeError(f"gradient array of {n!r}: expected shape {a.shape}, got {g.shape}")
+    return Bound(given_args, grads, given_aux, reqs, *_outputs(graph, shapes, types, given_args, given_aux))
+
+
+def _infer(graph: Graph, args: Sequence[NDArray], aux: Sequence[NDArray]) -> tuple[Inferred[str],
+                                                                                  Inferred[tuple[int, ...]]]:
+    pairs = [*zip(graph.arguments, args, strict=True), *zip(graph.aux_states, aux, strict=True)]
+    types = infer_types(graph, {n: a._dtype.name for n, a in pairs})
+    types.check()
+    shapes = infer_shapes(graph, {n: a.shape for n, a in pairs}, types)
+    shapes.check()
+    return types, shapes
+
+
+def simple_bind_arrays(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, stype_dict: Any,
+                       shared_arg_names: Any, shared_buffer: Any, shapes: Mapping[str, Any]) -> Bound:
+    """Infers and allocates; see `symjax.executor.simple_bind`."""
+    if not isinstance(ctx, Context):
+        raise TypeError("Context type error")
+    graph = symbol._graph
+    for k, s in shapes.items():
+        if not isinstance(s, (tuple, list)) or any(not isinstance(d, (int, np.integer)) for d in s):
+            raise BindError(f"simple_bind error: {k} must be a shape (tuple of int), got {type(s).__name__}")
+    names = [n.name for n in graph.arguments]
+    reqs = grad_reqs(grad_req, names)
+    types = infer_types(graph, {n: dtype_name(type_dict[n.name]) for n in graph.inputs
+                                if type_dict and n.name in type_dict})
+    types.check()
+    _warn_storage(graph, stype_dict or {})
+    found = infer_shapes(graph, {n: tuple(shapes[n.name]) or None for n in graph.inputs if n.name in shapes}, types)
+    found.check()
+    open_ = [n for n in graph.inputs if not is_complete(found[_entry(n)])]
+    if open_:
+        listed = ", ".join(f"{n.name}: {found[_entry(n)]}" for n in open_)
+        raise BindError(f"simple_bind error: cannot decide shapes for the following arguments (0 means an unknown "
+                        f"dimension). Please provide them as inputs: {listed}. Given: {dict(shapes)}")
+    share = set(shared_arg_names or ())
+    args = [_shared(n, found, types, ctx, share, shared_buffer) for n in graph.arguments]
+    grads = [zeros(a.shape, a._dtype, ctx) if r != "null" else None for a, r in zip(args, reqs, strict=True)]
+    aux = [zeros(found[_entry(n)] or (), types[_entry(n)] or "float32", ctx) for n in graph.aux_states]
+    return Bound(args, grads, aux, reqs, *_outputs(graph, found, types, args, aux))
+
+
+def _shared(n: Node, shapes: Inferred[Any], types: Inferred[str], ctx: Context, share: set[str],
+            buffer: dict[str, NDArray] | None) -> NDArray:
+    shape, dtype = shapes[_entry(n)], types[_entry(n)] or "float32"
+    if buffer is not None:
+        old = buffer.get(n.name)
+        if old is not None and old.shape == shape and old._dtype.name == dtype and (not share or n.name in share):
+            return old
+    made = zeros(shape, dtype, ctx)
+    if buffer is not None and n.name not in buffer:
+        buffer[n.name] = made
+    return made
+
+
+def zeros(shape: tuple[int, ...], dtype: Any, ctx: Context) -> NDArray:
+    """An NDArray of zeros that takes no memory until it is read or written."""
+
+    def fill() -> jax.Array:
+        return to_device(np.zeros(shape, dtype), ctx)
+
+    return NDArray._pending(shape, dtype, ctx, fill)
+
+
+def _entry(n: Node) -> Any:
+    from symjax.lowering.graph import Entry
+
+    return Entry(n, 0)
+
+
+def _outputs(graph: Graph, shapes: Inferred[Any], types: Inferred[str], args: Sequence[NDArray],
+             aux: Sequence[NDArray]) -> tuple[list[tuple[tuple[int, ...], Any]], dict[Node, Any]]:
+    """Shapes and dtypes of the outputs, and the shapes of nodes whose rules need them."""
+    fixed = {n: tuple(shapes.values[n]) for n in needs_shapes(graph) if all(map(is_complete, shapes.values[n]))}
+    outs = list(zip(shapes.outputs(), [t or "float32" for t in types.outputs()], strict=True))
+    if all(is_complete(s) for s, _ in outs):
+        return [(s, np.dtype(t)) for s, t in outs], fixed
+    # Inference reads a 0 as unknown, but arrays may really be empty: what the graph does with them decides.
+    fn = lower_graph(graph, out_shapes=fixed)
+    with jax.enable_x64(True):
+        avals = [[jax.ShapeDtypeStruct(a.shape, a._dtype) for a in part] for part in (args, aux)]
+        result, _ = jax.eval_shape(lambda a, b, k: fn(a, b, k, False), *avals, jax.random.key(0))
+    return [(tuple(o.shape), o.dtype) for o in result], fixed
+
+
+def grad_reqs(grad_req: Any, names: Sequence[str]) -> list[str]:
+    """Expands a grad_req given as text, list or dict to one per argument.
+
+    Raises:
+      ValueError: an unknown request, or a list of the wrong length.
+    """
+    if isinstance(grad_req, str):
+        reqs = [grad_req] * len(names)
+    elif isinstance(grad_req, (list, tuple)):
+        reqs = list(grad_req)
+        if len(reqs) != len(names):
+            raise BindError(f"grad_req has {len(reqs)} entries, but there are {len(names)} arguments")
+    elif isinstance(grad_req, dict):
+        reqs = [grad_req.get(n, "null") for n in names]
+    else:
+        raise ValueError(f"grad_req must be a str, list or dict, got {type(grad_req).__name__}")
+    for r in [*reqs, *(grad_req.values() if isinstance(grad_req, dict) else ())]:
+        if r not in REQS:
+            raise ValueError(f"grad_req must be in {REQS}, got {r!r}")
+    return reqs
+
+
+def _arrays(what: str, given: Any, names: list[str], *, missing: bool) -> list[Any]:
+    if isinstance(given, dict):
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise BindError(f"two variables are named {twice[0]!r}: bind {what} as a list in list_arguments order")
+        for n in names:
+            if n not in given and not missing:
+                raise ValueError(f"key `{n}` is missing in `{what}`")
+        arrays = [given.get(n) for n in names]
+    elif isinstance(given, (list, tuple)):
+        arrays = list(given)
+        if len(arrays) != len(names):
+            kind = "auxiliary states" if what == "aux_states" else "arguments"
+            raise ValueError(f"Length of {what} does not match the number of {kind}: expected {len(names)}, got "
+                             f"{len(arrays)}")
+    else:
+        raise TypeError(f"Only accept list of NDArrays or dict of str to NDArray for {what}, got {type(given).__name__}")
+    for n, a in zip(names, arrays, strict=True):
+        if not isinstance(a, NDArray) and not (a is None and missing):
+            raise TypeError(f"Only accept list of NDArrays or dict of str to NDArray: {what} {n!r} is "
+                            f"{type(a).__name__}")
+    return arrays
+
+
+def _resize(name: str, old: NDArray, shape: Any, allowed: bool, up: bool, ctx: Context) -> NDArray:
+    if old.shape == shape:
+        return old
+    if not is_complete(shape):
+        raise BindError(f"reshape: the shape of {name!r} cannot be decided: {shape}")
+    if not allowed:
+        raise MXNetError(f"reshape: the shape of unspecified argument {name!r} changes from {old.shape} to {shape}, so the "
+                         f"new executor would not share it. If this is intended, set partial_shaping=True")
+    if math.prod(shape) > old.size:
+        if not up:
+            raise MXNetError(f"reshape: the new shape {shape} of {name!r} is larger than the original {old.shape}. First "
+                             f"making a big executor and then a smaller one is cheaper; otherwise set "
+                             f"allow_up_sizing=True")
+        return zeros(shape, old._dtype, ctx)
+    with jax.enable_x64(True):
+        return NDArray._from_jax(old._data.reshape(-1)[:math.prod(shape)].reshape(shape), ctx)
+
+
+def _warn_storage(graph: Graph, stypes: Mapping[str, str]) -> None:
+    flags = {"1": "row_sparse", "2": "csr"}
+    for n in graph.inputs:
+        stype = stypes.get(n.name) or flags.get(n.attrs.get("__storage_type__", "0"), "default")
+        if stype != "default":
+            warnings.warn(f"variable {n.name!r} asks for storage type {stype}; it is bound dense (same numbers, more "
+                          f"memory)", StorageFallbackWarning, stacklevel=4)

@@ -1,0 +1,366 @@
+"""Executor: a graph bound to arrays, run forward and backward.
+
+`forward(is_train=True)` only notes the arrays' contents; what follows decides how it runs. `backward()` next: forward
+and backward are one compiled call. An output read first: the forward pass runs alone and keeps its residuals, from
+which `backward()` goes on. MXNet's own engine is asynchronous too, so neither is visible but in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from symjax import random
+from symjax._bind import Bound, bind_arrays, simple_bind_arrays
+from symjax.context import Context
+from symjax.lowering.compile import Program, Step, program_for
+from symjax.lowering.errors import BindError, MXNetError, ShapeError
+from symjax.lowering.graph import Graph
+from symjax.ndarray.ndarray import NDArray
+from symjax.ndarray.storage import to_device
+from symjax.symbol.symbol import Symbol
+
+MonitorCallback = Callable[[str, NDArray], Any]
+
+
+def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
+         group2ctx: Any = None, shared_exec: Any = None) -> Executor:
+    """Binds arrays to a symbol; they are used in place.
+
+    Args:
+      symbol: the symbol.
+      ctx: the context to run on.
+      args: arguments as a list in list_arguments order, or a dict by name (further names are ignored).
+      args_grad: arrays that receive gradients, as a list (None: no gradient) or dict.
+      grad_req: "write", "add" or "null" for all, or a list or dict of them (names not in a dict: "null").
+      aux_states: auxiliary states as a list or dict.
+      group2ctx, shared_exec: accepted; XLA places and shares memory by itself.
+
+    Raises:
+      ValueError: a name is missing, a list has the wrong length, a grad_req is unknown.
+      TypeError: something is not an NDArray or a Context.
+      MXNetError: shapes or dtypes do not fit the graph.
+    """
+    return Executor(bind_arrays(symbol, ctx, args, args_grad, grad_req, aux_states), symbol, ctx, grad_req, group2ctx)
+
+
+def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
+                group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
+                shared_buffer: Any = None, **kwargs: Any) -> Executor:
+    """Infers all shapes and dtypes from those given, allocates zeros, and binds.
+
+    Args:
+      symbol: the symbol.
+      ctx: the context to run on.
+      grad_req: as for `bind`.
+      type_dict: dtypes by name; float32 is taken for what stays unknown.
+      stype_dict: storage types by name; only "default" until sparse storage is supported.
+      shared_arg_names, shared_buffer: arguments to take from (and put into) a dict of arrays, where they fit.
+      **kwargs: shapes by name; names that are no arguments are ignored.
+
+    Raises:
+      MXNetError: a shape cannot be decided (the arguments are named), or contradicts another.
+    """
+    bound = simple_bind_arrays(symbol, ctx, grad_req, type_dict, stype_dict, shared_arg_names, shared_buffer, kwargs)
+    return Executor(bound, symbol, ctx, grad_req, group2ctx)
+
+
+class Executor:
+    """A symbol bound to arrays; made by `Symbol.bind` and `Symbol.simple_bind`.
+
+    Attributes:
+      arg_arrays, grad_arrays, aux_arrays: the arrays in list_arguments / list_auxiliary_states order (gradients: None
+        where none is kept).
+      outputs: the output arrays; the same objects after every forward.
+    """
+
+    def __init__(self, handle: Bound, symbol: Symbol, ctx: Context, grad_req: Any, group2ctx: Any) -> None:
+        self._bound, self._symbol, self._ctx, self._grad_req, self._group2ctx = handle, symbol, ctx, grad_req, group2ctx
+        self.arg_arrays: list[NDArray] = handle.args
+        self.aux_arrays: list[NDArray] = handle.aux
+        self.grad_arrays: list[NDArray | None] = handle.grads
+        self._graph: Graph = symbol._graph
+        self._program: Program = program_for(self._graph, handle.out_shapes, ctx.platform)
+        self._wrt = tuple(i for i, (r, a) in enumerate(zip(handle.reqs, handle.args, strict=True))
+                          if r != "null" and handle.grads[i] is not None and jnp.issubdtype(a._dtype, jnp.inexact))
+        self._add = tuple(handle.reqs[i] == "add" for i in self._wrt)
+        self._run: _Run | None = None
+        self._monitor: tuple[MonitorCallback, bool] | None = None
+        self._outputs = [NDArray._pending(s, t, ctx, self._first_read) for s, t in handle.outputs]
+
+    # ---- the arrays
+
+    @property
+    def outputs(self) -> list[NDArray]:
+        return self._outputs
+
+    @property
+    def arg_dict(self) -> dict[str, NDArray]:
+        """Arguments by name. Raises ValueError if two have one name."""
+        return _by_name(self._symbol.list_arguments(), self.arg_arrays, "arguments")
+
+    @property
+    def grad_dict(self) -> dict[str, NDArray | None]:
+        """Gradient arrays by argument name, None where none is kept."""
+        return _by_name(self._symbol.list_arguments(), self.grad_arrays, "arguments")
+
+    @property
+    def aux_dict(self) -> dict[str, NDArray]:
+        """Auxiliary states by name."""
+        return _by_name(self._symbol.list_auxiliary_states(), self.aux_arrays, "auxiliary_states")
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """Outputs by name."""
+        return _by_name(self._symbol.list_outputs(), self.outputs, "outputs")
+
+    # ---- running
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+        """Runs the graph and returns the outputs.
+
+        Args:
+          is_train: training mode (dropout, batch statistics).
+          **kwargs: arrays to copy into arguments first.
+
+        Raises:
+          TypeError: a name is not an argument.
+          ValueError: a value is not an array, or has another shape.
+        """
+        if kwargs:
+            self._feed(kwargs)
+        if self._monitor is not None:
+            self._run_monitored(bool(is_train))
+        run = self._run = _Run(self, bool(is_train))
+        if self._wrt and is_train:
+            for o, (shape, dtype) in zip(self._outputs, self._bound.outputs, strict=True):
+                o._set_pending(shape, dtype, run.read)
+        else:
+            run.read()
+        return self._outputs
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        """Computes gradients into the bound gradient arrays, and updates the auxiliary states.
+
+        Args:
+          out_grads: one head gradient per output (NDArray, list or dict by output name); may be left out if every
+            output is a loss, whose gradient ignores it.
+          is_train: accepted; gradients are those of the pass that `forward` ran.
+
+        Raises:
+          MXNetError: head gradients are missing, or have another number or shape.
+        """
+        heads = self._heads(out_grads)
+        if self._run is None:
+            self.forward(is_train=True)
+        assert self._run is not None
+        self._run.backward(heads)
+
+    def _first_read(self) -> Any:
+        # Outputs of an executor that has not run: MXNet shows zeros or whatever the memory holds.
+        with jax.enable_x64(True):
+            for o, (s, t) in zip(self._outputs, self._bound.outputs, strict=True):
+                if o._value is None:
+                    o._set_data(to_device(np.zeros(s, t), self._ctx))
+
+    def _feed(self, values: Mapping[str, Any]) -> None:
+        args = self.arg_dict
+        for name, value in values.items():
+            target = args.get(name)
+            if target is None:
+                raise TypeError(f"Unknown argument {name}")
+            if not isinstance(value, (NDArray, np.ndarray, jax.Array)):
+                raise ValueError(f"only accept keyword argument of NDArrays and numpy.ndarray, but {name} is "
+                                 f"{type(value).__name__}")
+            if tuple(value.shape) != target.shape:
+                raise ValueError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
+            copy_into(target, value)
+
+    def _heads(self, out_grads: Any) -> list[Any] | None:
+        if out_grads is None or (isinstance(out_grads, (list, tuple)) and not out_grads):
+            bad = [e.output_name for e in self._graph.outputs if not _needs_no_head(self._graph, e)]
+            if bad and self._wrt:
+                raise MXNetError(
+                    f"output {bad[0]!r} is not a loss, so backward needs its head gradient: pass out_grads, or wrap the "
+                    f"output in make_loss to minimize it. (Because the last operator is not Loss function, "
+                    f"head_gradient is required when calling backward.)")
+            return None
+        if isinstance(out_grads, NDArray):
+            out_grads = [out_grads]
+        elif isinstance(out_grads, dict):
+            out_grads = [out_grads[n] for n in self._symbol.list_outputs()]
+        if not isinstance(out_grads, (list, tuple)) or any(not isinstance(g, NDArray) for g in out_grads):
+            raise TypeError("inputs must be NDArray")
+        if len(out_grads) < len(self._outputs):
+            raise MXNetError(f"backward needs {len(self._outputs)} head gradients, one for each output, got "
+                             f"{len(out_grads)}")
+        for g, (shape, _), name in zip(out_grads, self._bound.outputs, self._symbol.list_outputs(), strict=False):
+            if g.shape != shape:
+                raise ShapeError(f"head gradient of {name!r}: expected shape {shape}, got {g.shape}")
+        return [g._data for g in out_grads[:len(self._outputs)]]
+
+    # ---- other arrays, other shapes
+
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
+        """Returns an executor of the same symbol for other input shapes; arrays of unchanged shape are shared.
+
+        Args:
+          partial_shaping: allow arguments that are not named to change their shape.
+          allow_up_sizing: allow arrays to grow.
+          **kwargs: new shapes by argument name.
+
+        Raises:
+          MXNetError: a change needs one of the two permissions.
+        """
+        bound = self._bound.reshaped(self._symbol, self._ctx, partial_shaping, allow_up_sizing, kwargs)
+        return Executor(bound, self._symbol, self._ctx, self._grad_req, self._group2ctx)
+
+    def copy_params_from(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray] | None = None,
+                         allow_extra_params: bool = False) -> None:
+        """Copies parameters and auxiliary states in by name, converting dtypes.
+
+        Raises:
+          ValueError: a name is not in the graph and `allow_extra_params` is False.
+          MXNetError: a shape differs.
+        """
+        for given, have, what in ((arg_params, self.arg_dict, "arguments"),
+                                  (aux_params or {}, self.aux_dict, "auxiliary states")):
+            for name, value in given.items():
+                if name in have:
+                    if tuple(value.shape) != have[name].shape:
+                        raise ShapeError(f"parameter {name!r}: expected shape {have[name].shape}, got {value.shape}")
+                    copy_into(have[name], value)
+                elif not allow_extra_params:
+                    raise ValueError(f'Find name "{name}" that is not in the {what}')
+
+    # ---- looking inside
+
+    def set_monitor_callback(self, callback: MonitorCallback, monitor_all: bool = False) -> None:
+        """Calls `callback(name, array)` for every operator output of each forward (with `monitor_all`, inputs too)."""
+        self._monitor = (callback, monitor_all)
+
+    def _run_monitored(self, train: bool) -> None:
+        assert self._monitor is not None
+        callback, everything = self._monitor
+        nodes = [n for n in self._graph.nodes if n.op is not None]
+        inside = Graph([e for n in nodes for e in n.entries()])
+        program = program_for(inside, {n: s for n, s in self._bound.out_shapes.items()}, self._ctx.platform)
+        by_node = dict(zip(self._graph.arguments, self.arg_arrays, strict=True))
+        by_node.update(zip(self._graph.aux_states, self.aux_arrays, strict=True))
+        key = random.next_key_data(self._ctx) if program.needs_key else None
+        with jax.enable_x64(True):
+            outs, _ = program.forward(tuple(by_node[n]._data for n in inside.arguments),
+                                      tuple(by_node[n]._data for n in inside.aux_states), key, train)
+        values = dict(zip(inside.outputs, outs, strict=True))
+        for n in nodes:
+            if everything:
+                for name, e in zip(n.input_names, n.inputs, strict=True):
+                    value = by_node[e.node] if e.node.is_variable else NDArray._from_jax(values[e], self._ctx)
+                    callback(f"{n.name}_{name}", value)
+            for e in n.entries():
+                callback(e.output_name, NDArray._from_jax(values[e], self._ctx))
+
+    def debug_str(self) -> str:
+        """The symbol's listing and the size of the arrays bound, in MXNet's format."""
+        arrays = [*self.arg_arrays, *self.aux_arrays, *(g for g in self.grad_arrays if g is not None), *self._outputs]
+        size = sum(int(np.prod(a.shape)) * a._dtype.itemsize for a in arrays)
+        return f"{self._symbol.debug_str()}Total {size >> 20} MB allocated\nTotal 0 TempSpace resource requested\n"
+
+    def get_optimized_symbol(self) -> Symbol:
+        """The symbol as bound: XLA optimises below this level."""
+        return self._symbol
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{n}</td><td>{tuple(a.shape)}</td><td>{a._dtype.name}</td><td>{r}</td></tr>" for n, a, r in
+                       zip(self._symbol.list_arguments(), self.arg_arrays, self._bound.reqs, strict=True))
+        return f"<table><tr><th>argument</th><th>shape</th><th>dtype</th><th>grad_req</th></tr>{rows}</table>"
+
+
+class _Run:
+    """One forward pass: the contents it reads, and how far it has got."""
+
+    __slots__ = ("args", "aux", "ex", "heads_done", "key", "new_aux", "outs", "pull", "train")
+
+    def __init__(self, ex: Executor, train: bool) -> None:
+        self.ex, self.train = ex, train
+        self.args = tuple([a._data for a in ex.arg_arrays])
+        self.aux = tuple([a._data for a in ex.aux_arrays])
+        self.key = random.next_key_data(ex._ctx) if ex._program.needs_key else None
+        self.outs: Any = None
+        self.new_aux: Any = None
+        self.pull: Any = None
+        self.heads_done = 0
+
+    @property
+    def step(self) -> Step:
+        return self.ex._program.step(self.ex._wrt, self.ex._add, self.train)
+
+    def read(self) -> None:
+        """Runs the forward pass alone; in training it keeps what the backward pass needs."""
+        ex = self.ex
+        with jax.enable_x64(True):
+            if self.train and ex._wrt:
+                self.outs, self.new_aux, self.pull = self.step.forward(self.args, self.aux, self.key)
+            else:
+                self.outs, self.new_aux = ex._program.forward(self.args, self.aux, self.key, self.train)
+        self._deliver()
+
+    def _deliver(self) -> None:
+        if self.ex._run is self:
+            for o, v in zip(self.ex._outputs, self.outs, strict=True):
+                o._set_data(v)
+
+    def backward(self, heads: list[Any] | None) -> None:
+        ex, step = self.ex, self.step
+        old = [g._data if a else None for g, a in zip(self._targets(), ex._add, strict=True)]
+        with jax.enable_x64(True):
+            if self.pull is not None and (not self.heads_done or not self.aux):
+                grads = step.backward(self.pull, self.outs, heads, old)
+            else:
+                # MXNet: a second backward moves the auxiliary states once more.
+                aux = self.aux if not self.heads_done else tuple([a._data for a in ex.aux_arrays])
+                outs, self.new_aux, grads = step.fused(self.args, aux, self.key, heads, old)
+                if self.outs is None:
+                    self.outs = outs
+                    self._deliver()
+        self.heads_done += 1
+        for g, value in zip(self._targets(), grads, strict=True):
+            g._set_data(value)
+        if self.train:
+            for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
+                a._set_data(value)
+
+    def _targets(self) -> Iterator[NDArray]:
+        for i in self.ex._wrt:
+            g = self.ex.grad_arrays[i]
+            assert g is not None
+            yield g
+
+
+def copy_into(target: NDArray, value: Any) -> None:
+    """Replaces the contents of `target` by those of `value`, on its device and in its dtype."""
+    with jax.enable_x64(True):
+        if isinstance(value, NDArray):
+            same_place = value._ctx == target._ctx
+            data = value._data
+        else:
+            same_place, data = False, value
+        if data.dtype != target._dtype:
+            data = data.astype(target._dtype)
+        target._set_data(data if same_place else to_device(data, target.context))
+
+
+def _by_name(names: Sequence[str], arrays: Sequence[Any], what: str) -> dict[str, Any]:
+    found = dict(zip(names, arrays, strict=True))
+    if len(found) != len(names):
+        twice = sorted({n for n in names if names.count(n) > 1})
+        raise BindError(f"Duplicate names detected in the {what}, {', '.join(twice)}: address them by position")
+    return found
+
+
+def _needs_no_head(graph: Graph, e: Any) -> bool:
+    return e.node.op is not None and e.node.op.is_loss

@@ -1,0 +1,62 @@
+"""Builds the function `mx.sym.<op>` of a registered op, and the modules that hold such functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from symjax import _op_functions as common
+from symjax.lowering.errors import did_you_mean
+from symjax.lowering.registry import Op
+from symjax.symbol._compose import attr_text, create_node
+from symjax.symbol.symbol import Symbol
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, Symbol)
+
+
+def make_function(op: Op, name: str, module: str) -> Callable[..., Any]:
+    """Returns the symbol function of an op, with MXNet's signature and a docstring from the registry."""
+    bind = common.binder(op, tuple(common.SYM_TAIL), _is_tensor, "Symbol")
+    input_names = common.inputs_of(op).names
+    hint = name.lower()
+
+    def function(*args: Any, **kwargs: Any) -> Symbol:
+        inputs, rest = bind(args, kwargs)
+        node_name, attr = rest.pop("name", None), rest.pop("attr", None)
+        rest.pop("out", None)
+        attrs = {k: attr_text(k, v) for k, v in rest.items()}
+        if input_names:
+            named = {n: s._entry for n, s in zip(input_names, inputs, strict=False) if s is not None}
+            given = []
+        else:
+            named, given = {}, [s._entry for s in inputs]
+        return Symbol._of(create_node(op, given, named, attrs, node_name, hint, attr).entries())
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    function.__doc__ = common.docstring(op, "Symbol", name)
+    function.__signature__ = common.signature(op, common.SYM_TAIL)  # type: ignore[attr-defined]
+    return function
+
+
+@functools.cache
+def function_in(namespace: str, name: str) -> Callable[..., Any]:
+    """Returns the function `name` of a namespace ("op", "linalg", "_internal", …).
+
+    Raises:
+      AttributeError: the registry has none; the message names the nearest.
+    """
+    op = common.find_in(namespace, name)
+    module = f"symjax.symbol.{namespace}"
+    if op is None:
+        near = "" if name.startswith("__") else did_you_mean(name, common.names_in(namespace))
+        raise AttributeError(f"module {module!r} has no operator {name!r}.{near}")
+    return make_function(op, name, module)
+
+
+def fill(namespace: str, own: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns `__getattr__` and `__dir__` of a module that shows a namespace besides its `own` globals."""
+    return common.fill(namespace, own, function_in)

@@ -1,0 +1,7 @@
+"""The operators of `mx.sym.op`, generated from the registry."""
+
+from __future__ import annotations
+
+from symjax.symbol import _functions
+
+__getattr__, __dir__ = _functions.fill("op", globals())
