@@ -136,9 +136,9 @@ def split_v2(p: SplitV2Params, data: Array) -> tuple[Array, ...]:
         starts = [min(i * size, n) for i in range(p.sections)]
     else:
         starts = list(p.indices)
-    ends = [*starts[1:], n]
-    if any(not 0 <= b <= e <= n for b, e in zip(starts, ends, strict=True)):
+    bounds = list(zip(starts, [*starts[1:], n], strict=True))
+    if any(not 0 <= b <= e <= n for b, e in bounds):
         raise ShapeError(f"indices={p.indices} must increase within the axis of size {n}")
-    if p.squeeze_axis and any(e - b != 1 for b, e in zip(starts, ends, strict=True)):
-        raise ShapeError(f"squeeze_axis needs parts of size 1, got {[e - b for b, e in zip(starts, ends, strict=True)]}")
-    return _parts(data, axis, list(zip(starts, ends, strict=True)), p.squeeze_axis)
+    if p.squeeze_axis and any(e - b != 1 for b, e in bounds):
+        raise ShapeError(f"squeeze_axis needs parts of size 1, got {[e - b for b, e in bounds]}")
+    return _parts(data, axis, bounds, p.squeeze_axis)

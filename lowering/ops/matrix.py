@@ -43,8 +43,8 @@ def batch_dot(p: DotParams, lhs: Array, rhs: Array) -> Array:
     The batch axes must be equal. Half precision sums in float32.
     """
     if lhs.ndim != rhs.ndim or lhs.ndim < 3 or lhs.shape[:-2] != rhs.shape[:-2]:
-        raise ShapeError(f"batch_dot needs two arrays of one rank (3 or more) and equal batch axes, got lhs {lhs.shape} "
-                         f"and rhs {rhs.shape}")
+        raise ShapeError(f"batch_dot needs two arrays of one rank (3 or more) and equal batch axes, got lhs "
+                         f"{lhs.shape} and rhs {rhs.shape}")
     n = lhs.ndim
     a, b = n - 2 if p.transpose_a else n - 1, n - 1 if p.transpose_b else n - 2
     if lhs.shape[a] != rhs.shape[b]:
