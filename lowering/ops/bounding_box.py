@@ -261,6 +261,7 @@ def bipartite_matching(p: BipartiteMatchingParams, data: Array) -> tuple[Array, 
 
 
 def _match_limit(p: BipartiteMatchingParams, most: int) -> int:
+    # MXNet: makes one match more than topk allows.
     return min(most, p.topk) if p.topk > 0 else most
 
 
@@ -311,10 +312,11 @@ def box_decode(p: BoxDecodeParams, data: Array, anchors: Array) -> Array:
     """Corner boxes from regression offsets `data` (B, N, 4) and `anchors` (1, N, 4).
 
     x = data_0 std0 w_a + x_a, w = exp(data_2 std2) w_a, likewise y and h; output (x - w/2, y - h/2, x + w/2, y + h/2).
+    MXNet defines the gradient as zero, and so does this.
     """
     if data.ndim != 3 or data.shape[-1] != 4 or anchors.ndim != 3 or anchors.shape[1:] != data.shape[1:]:
         raise ShapeError(f"data and anchors must be (batch, boxes, 4), got {data.shape} and {anchors.shape}")
-    a = to_center(anchors, p.format)
+    data, a = lax.stop_gradient(data), to_center(lax.stop_gradient(anchors), p.format)
     std = jnp.asarray([p.std0, p.std1, p.std2, p.std3], dtype=data.dtype)
     scaled = data * std
     center = scaled[..., :2] * a[..., 2:] + a[..., :2]
