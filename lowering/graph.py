@@ -88,9 +88,10 @@ class Node:
 
     def aux_positions(self) -> Iterator[int]:
         """Yields the positions of the inputs that the op updates."""
-        if self.op is not None and self.op.aux:
+        aux = () if self.op is None else self.op.aux_names(self.params)
+        if aux:
             for i, n in enumerate(self.input_names):
-                if n in self.op.aux:
+                if n in aux:
                     yield i
 
     def output_name(self, index: int) -> str:

@@ -73,7 +73,7 @@ class Op:
       rule: the lowering rule.
       input_names: parameters -> names of all inputs, auxiliary states last.
       output_names: parameters -> suffixes of all outputs ("output", or "output0", "output1", or named).
-      aux: names of the inputs that the op updates.
+      aux_names: parameters -> names of the inputs that the op updates (auxiliary states).
       num_visible: parameters -> how many outputs a user sees (hidden ones keep their place in JSON).
       variadic: the parameter that counts a variable number of inputs ("num_args"), or None.
       shape: SAME, BROADCAST or None.
@@ -91,7 +91,7 @@ class Op:
     rule: Callable[..., Any]
     input_names: Callable[[Any], tuple[str, ...]]
     output_names: Callable[[Any], tuple[str, ...]]
-    aux: tuple[str, ...]
+    aux_names: Callable[[Any], tuple[str, ...]]
     num_visible: Callable[[Any], int]
     variadic: str | None
     shape: ShapeTrait | None
@@ -139,7 +139,7 @@ _loaded = False
 
 
 def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParams, inputs: Names | None = None,
-       aux: Sequence[str] = (), outputs: Names | int | Callable[[Any], int] = ("output",),
+       aux: Names = (), outputs: Names | int | Callable[[Any], int] = ("output",),
        num_visible: int | Callable[[Any], int] | None = None, variadic: str | None = None,
        shape: ShapeTrait | None = None, infer_inputs: InferInputs | None = None,
        infer_types: InferTypes | None = None, is_loss: bool = False,
@@ -149,7 +149,7 @@ def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParam
     """Registers the decorated lowering rule as an operator; see the module's text and `Op`.
 
     `inputs` defaults to the rule's positional argument names after `params` (auxiliary states included); a function of
-    the parameters where their number varies (`no_bias`). `outputs` is a tuple of suffixes, a count (names "output0",
+    the parameters where their number varies (`no_bias`); so may be `aux`. `outputs` is a tuple of suffixes, a count (names "output0",
     "output1", …; "output" for one), or a function of the parameters giving either. `all_inputs` lists every input
     name there can be, for signatures; needed only where `inputs` is a function and not variadic.
 
@@ -165,7 +165,7 @@ def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParam
             names if isinstance(names, tuple) else tuple(positional))
         code = rule.__code__ if hasattr(rule, "__code__") else None
         made = Op(name=name, aliases=tuple(aliases), params=params, rule=rule, input_names=_as_names(names),
-                  output_names=_output_names(outputs), aux=tuple(aux), num_visible=lambda p: 0, variadic=variadic,
+                  output_names=_output_names(outputs), aux_names=_as_names(aux), num_visible=lambda p: 0, variadic=variadic,
                   shape=shape, infer_inputs=infer_inputs, infer_types=infer_types, is_loss=is_loss,
                   input_attrs=input_attrs or {}, infer_outputs=infer_outputs, all_inputs=every,
                   source=source or (f"{code.co_filename}:{code.co_firstlineno}" if code else "?"),

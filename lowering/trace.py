@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from symjax.lowering.errors import MXNetError
+from symjax.lowering.errors import BindError, MXNetError
 from symjax.lowering.graph import Graph, Node
 from symjax.lowering.subgraph import subgraphs_of
 
@@ -91,6 +91,8 @@ def _apply(s: _Step, env: dict[Node, Sequence[Any]], key: Any, train: bool, plat
         with jax.named_scope(node.name or op.name):
             out = op.rule_for(params, ins, platform)(params, *ins, **asked)
     except Exception as e:
+        if "key" in op.asks and key is None:
+            raise BindError(f"node {node.name!r} ({op.name}) draws random numbers: pass key=jax.random.key(…)") from e
         e.add_note(f"while lowering node {node.name!r} ({op.name}) with inputs "
                    f"{', '.join(f'{jax.typeof(x).str_short()}' for x in ins)}")
         if isinstance(e, MXNetError) and node.name not in str(e):

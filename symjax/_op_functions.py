@@ -103,8 +103,7 @@ def docstring(op: Op, tensor: str, name: str | None = None) -> str:
     if ins.variadic:
         lines.append(f"  *{ins.variadic} ({tensor}): the inputs, any number.")
     for n in ins.names:
-        note = "auxiliary state, updated in training" if n in op.aux else "input"
-        lines.append(f"  {n} ({tensor}): {note}.")
+        lines.append(f"  {n} ({tensor}): input.")
     for n, spec in op.params.__specs__.items():
         lines.append(f"  {n} ({spec.describe()}): {spec.field.doc}".rstrip())
     if tensor == "NDArray":

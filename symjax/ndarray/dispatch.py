@@ -20,7 +20,7 @@ from symjax.context import Context, current_context
 from symjax.lowering.errors import DTypeError, MissingLoweringError, MXNetError, ParamError, ShapeError
 from symjax.lowering.params import to_text
 from symjax.lowering.registry import SAME, Op
-from symjax.ndarray import storage
+from symjax.ndarray import storage, tape
 from symjax.ndarray.tape import STATE
 
 _NUMBERS = (float, int, np.floating, np.integer)
@@ -91,7 +91,9 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     if entry.aux:
         for position, value in zip(entry.aux, results[entry.n_out:], strict=False):
             inputs[position]._set_data(value)
-    return _deliver(op, entry, results, ctx, out)
+    if not STATE.recording:
+        return _deliver(op, entry, results, ctx, out)
+    return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
 
 
 def _split(op: Op, traced: tuple[str, ...], attrs: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, ...],
@@ -195,7 +197,7 @@ def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, .
         call = jax.jit(fn, out_shardings=jax.sharding.SingleDeviceSharding(ctx.jax_device))
     return _Entry(op=op, call=call, params=params, n_out=len(op.output_names(params)),
                   n_visible=op.num_visible(params), wants_key="key" in op.asks,
-                  aux=tuple(wanted.index(a) for a in op.aux if a in wanted))
+                  aux=tuple(wanted.index(a) for a in op.aux_names(params) if a in wanted))
 
 
 def pure_function(op: Op, params: Any, names: tuple[str, ...], platform: str, train: bool,
@@ -275,6 +277,17 @@ def _deliver(op: Op, entry: _Entry, results: tuple[Any, ...], ctx: Context, out:
     for o, r in zip(out, results, strict=False):
         _write(op, o, r)
     return out
+
+
+def _record(op: Op, entry: _Entry, results: tuple[Any, ...], ctx: Context, out: Any, inputs: Sequence[Any],
+            arrays: tuple[Any, ...], extra: tuple[Any, ...]) -> Any:
+    """Delivers the results and puts the call on the tape."""
+    if out is not None:
+        for o in out if isinstance(out, (list, tuple)) else (out,):
+            tape.refuse_in_place(o)
+    made = _deliver(op, entry, results, ctx, out)
+    tape.record(entry.call, arrays, extra, inputs, made if isinstance(made, (list, tuple)) else (made,))
+    return made
 
 
 def _write(op: Op, out: Any, value: Any) -> None:

@@ -121,7 +121,7 @@ class UnknownOp:
     def __init__(self, name: str) -> None:
         self.op = registry.Op(
             name=name, aliases=(), params=registry.NoParams, rule=self._refuse, input_names=lambda p: (),
-            output_names=lambda p: ("output",), aux=(), num_visible=lambda p: 1, variadic=None, shape=None,
+            output_names=lambda p: ("output",), aux_names=lambda p: (), num_visible=lambda p: 1, variadic=None, shape=None,
             infer_inputs=None, infer_types=None, is_loss=False, input_attrs={}, infer_outputs=None, all_inputs=(),
             source="unregistered", asks=frozenset())
         self.name = name

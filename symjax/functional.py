@@ -1,0 +1,172 @@
+"""`symjax.lower`: a symbol as one pure JAX function of dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from symjax.lowering.errors import BindError, did_you_mean
+from symjax.lowering.graph import Entry, Graph, Node
+from symjax.lowering.infer import Inferred, infer_shapes, infer_types, is_complete
+from symjax.lowering.trace import lower_graph, needs_shapes
+
+if TYPE_CHECKING:
+    from symjax.symbol.symbol import Symbol
+
+
+class Lowered(NamedTuple):
+    """What `lower` returns.
+
+    Attributes:
+      fn: `fn(params, aux, *, key=None, train=False, **inputs) -> (outputs, new_aux)`, pure.
+      params: parameters by name.
+      aux: auxiliary states by name.
+    """
+
+    fn: Callable[..., tuple[list[jax.Array], dict[str, jax.Array]]]
+    params: dict[str, jax.Array]
+    aux: dict[str, jax.Array]
+
+
+def lower(symbol: Symbol, arg_params: Mapping[str, Any] | None = None, aux_params: Mapping[str, Any] | None = None, *,
+          dtypes: Mapping[str, Any] | None = None, inputs: Sequence[str] | None = None, platform: str | None = None,
+          **shapes: tuple[int, ...]) -> Lowered:
+    """Lowers a symbol to a pure function that jit, grad, vmap and sharding work on.
+
+    Args:
+      symbol: the symbol.
+      arg_params: values of parameters (NDArrays or arrays), as from `model.load_checkpoint`; extra names are ignored.
+      aux_params: values of auxiliary states.
+      dtypes: dtypes of arguments by name, for parameters that are not given.
+      inputs: names of the arguments that calls pass. By default those in `shapes`, labels of loss heads, and what
+        `arg_params` lacks.
+      platform: lower for "cpu", "cuda", "rocm" or "tpu" in particular; None for rules that run everywhere.
+      **shapes: shapes of inputs. Parameters that are not given are then made as zeros of the inferred shapes.
+
+    Returns:
+      (fn, params, aux). `fn(params, aux, *, key=None, train=False, **inputs)` returns the list of outputs and the dict
+      of new auxiliary states (unchanged ones included). `key` is a JAX random key, needed where the graph draws random
+      numbers in the mode asked for; `train` is static. Labels of loss heads may be left out: they do not matter to the
+      outputs, so zeros stand in.
+
+    Raises:
+      ValueError: a name is unknown, or an input is missing in a call.
+      MXNetError: shapes contradict each other.
+
+    dtypes are the graph's own, 64-bit ones included, whatever `jax_enable_x64` says.
+    """
+    graph = symbol._graph
+    names = {n.name for n in graph.inputs}
+    for k in (*shapes, *(inputs or ()), *(dtypes or {})):
+        if k not in names:
+            raise BindError(f"lower: {k!r} is not an argument of {symbol!r}.{did_you_mean(k, names)}")
+    given = {**(arg_params or {}), **(aux_params or {})}
+    labels = _labels(graph)
+    fed = set(inputs) if inputs is not None else {
+        n.name for n in graph.arguments if n.name in shapes or (n.name not in given and (given or n in labels))}
+    params, aux = _values(graph, given, fed, shapes, dtypes or {})
+    return Lowered(_function(graph, fed, platform), params, aux)
+
+
+def _values(graph: Graph, given: Mapping[str, Any], fed: set[str], shapes: Mapping[str, tuple[int, ...]],
+            dtypes: Mapping[str, Any]) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    from symjax.symbol._infer import dtype_name
+
+    have = {n: _array(given[n.name]) for n in graph.inputs if n.name in given and n.name not in fed}
+    want = [n for n in graph.inputs if n not in have and n.name not in fed]
+    found: Inferred[Any] | None = None
+    types: Inferred[str] | None = None
+    if want:
+        known_types = {n: a.dtype.name for n, a in have.items()}
+        known_types.update({n: dtype_name(dtypes[n.name]) for n in graph.inputs if n.name in dtypes})
+        types = infer_types(graph, known_types)
+        types.check()
+        known = {n: tuple(a.shape) for n, a in have.items()}
+        known.update({n: tuple(shapes[n.name]) for n in graph.inputs if n.name in shapes})
+        found = infer_shapes(graph, known, types)
+        found.check()
+    params: dict[str, jax.Array] = {}
+    aux: dict[str, jax.Array] = {}
+    missing = []
+    with jax.enable_x64(True):
+        for n in graph.inputs:
+            if n.name in fed:
+                continue
+            value = have.get(n)
+            if value is None:
+                assert found is not None and types is not None
+                shape = found[Entry(n, 0)]
+                if not is_complete(shape):
+                    missing.append(n.name)
+                    continue
+                value = jnp.zeros(shape, types[Entry(n, 0)] or "float32")
+            (aux if n in graph.aux_nodes else params)[n.name] = value
+    if missing:
+        raise BindError(f"lower: no value and no shape for {', '.join(missing)}: give arg_params/aux_params, or shapes of "
+                        f"the inputs")
+    return params, aux
+
+
+def _array(value: Any) -> jax.Array:
+    data = getattr(value, "_data", value)
+    with jax.enable_x64(True):
+        return data if isinstance(data, jax.Array) else jnp.asarray(np.asarray(data))
+
+
+def _function(graph: Graph, fed: set[str], platform: str | None) -> Callable[..., Any]:
+    arguments, aux_states = graph.arguments, graph.aux_states
+    labels = _labels(graph)
+    shaped = needs_shapes(graph)
+    fixed = None if shaped else lower_graph(graph, platform=platform)
+
+    def fn(params: Mapping[str, Any], aux: Mapping[str, Any], *, key: Any = None, train: bool = False,
+           **inputs: Any) -> tuple[list[jax.Array], dict[str, jax.Array]]:
+        unknown = set(inputs) - fed
+        if unknown:
+            raise BindError(f"{sorted(unknown)[0]!r} is not an input; inputs are {', '.join(sorted(fed))}")
+        values: dict[Node, Any] = {}
+        for n in arguments:
+            value = inputs.get(n.name) if n.name in fed else params[n.name]
+            if value is not None:
+                values[n] = getattr(value, "_data", value)
+        given = {**values, **{n: aux[n.name] for n in aux_states}}
+        open_ = [n for n in arguments if n not in values]
+        if open_ or fixed is None:
+            shapes = _infer_call(graph, given)
+            for n in open_:
+                values[n] = _stand_in(n, labels, shapes)
+            run = fixed or lower_graph(graph, platform=platform, out_shapes={n: tuple(shapes.values[n]) for n in shaped})
+        else:
+            run = fixed
+        outs, new = run([values[n] for n in arguments], [aux[n.name] for n in aux_states], key, train)
+        return outs, {n.name: v for n, v in zip(aux_states, new, strict=True)}
+
+    return fn
+
+
+def _infer_call(graph: Graph, values: Mapping[Node, Any]) -> Inferred[Any]:
+    types = infer_types(graph, {n: jnp.result_type(v).name for n, v in values.items()})
+    shapes = infer_shapes(graph, {n: jnp.shape(v) for n, v in values.items()}, types)
+    shapes.check()
+    return shapes
+
+
+def _labels(graph: Graph) -> set[Node]:
+    """Variables that only loss heads read, as labels: outputs do not depend on them."""
+    readers: dict[Node, list[bool]] = {}
+    for n in graph.nodes:
+        for i, e in enumerate(n.inputs):
+            if e.node.is_variable:
+                readers.setdefault(e.node, []).append(n.op is not None and n.op.is_loss and i > 0)
+    return {n for n, uses in readers.items() if all(uses)}
+
+
+def _stand_in(n: Node, labels: set[Node], shapes: Inferred[Any]) -> Any:
+    shape = shapes[Entry(n, 0)]
+    if n not in labels or not is_complete(shape):
+        raise BindError(f"input {n.name!r} is missing: pass it by name")
+    return jnp.zeros(shape, "float32")
