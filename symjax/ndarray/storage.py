@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -60,6 +61,10 @@ _write_copy = jax.jit(_write_window)
 _write_donated = jax.jit(_write_window, donate_argnums=0)
 
 
+_waiting: weakref.WeakValueDictionary[int, NDArrayBase] = weakref.WeakValueDictionary()
+"""The arrays made pending, by id, for `wait_for_all`."""
+
+
 class NDArrayBase:
     """The cell. Everything but holding, reading and replacing contents is in `NDArray`."""
 
@@ -99,6 +104,7 @@ class NDArrayBase:
         """
         self = cls._from_jax(None, ctx or current_context())
         self._lazy = _Pending(tuple(shape), np.dtype(dtype), thunk)
+        _waiting[id(self)] = self
         return self
 
     def _set_pending(self, shape: tuple[int, ...], dtype: np.dtype, thunk: Thunk) -> None:
@@ -212,6 +218,15 @@ class NDArrayBase:
         return math.prod(self.shape)
 
 
+def wait_for_all() -> None:
+    """Runs everything pending and blocks until all arrays are computed."""
+    for a in list(_waiting.values()):
+        if type(a._lazy) is _Pending:
+            a._force()
+    _waiting.clear()
+    jax.block_until_ready(jax.live_arrays())
+
+
 class _Classes:
     """The array class of each storage type; classes enter by `storage_class`."""
 
@@ -234,8 +249,15 @@ def class_of(stype: str) -> type[Any]:
 
 
 def to_device(value: Any, ctx: Context, dtype: Any = None) -> jax.Array:
-    """Returns a committed JAX array on the device of `ctx`, with 64-bit types kept."""
+    """Returns a committed JAX array on the device of `ctx`, with 64-bit types kept.
+
+    A JAX array that is there already is returned itself: two array objects on one buffer would let a write into one
+    reuse the memory of the other.
+    """
+    device = ctx.jax_device
     with jax.enable_x64(True):
-        if dtype is not None and not isinstance(value, jax.Array):
-            value = np.asarray(value, dtype)
-        return jax.device_put(value, ctx.jax_device)
+        if isinstance(value, jax.Array):
+            if value.committed and value.devices() == {device}:
+                return value
+            return jax.device_put(value, device, may_alias=False)
+        return jax.device_put(value if dtype is None else np.asarray(value, dtype), device)

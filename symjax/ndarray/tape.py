@@ -1,8 +1,25 @@
-"""Recording of imperative calls for differentiation: thread-local flags and the tape's nodes."""
+"""Recording of imperative calls for differentiation: thread-local flags, the tape's nodes, and the backward pass.
+
+A recorded call keeps the pure function it ran and the JAX arrays it read. `backward` walks the nodes from the heads and
+applies to each a compiled vector-Jacobian product of its function, which recomputes what it needs of the forward pass.
+"""
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from symjax.lowering.errors import MXNetError
+from symjax.ndarray import storage
+
+Call = Callable[..., tuple[Any, ...]]
+"""`(arrays, scalars, key) -> outputs`, the form of the functions that `dispatch` compiles."""
 
 
 class _State(threading.local):
@@ -13,3 +30,191 @@ class _State(threading.local):
 
 
 STATE = _State()
+
+
+class Leaf:
+    """A variable: an array whose gradient is wanted."""
+
+    __slots__ = ("fresh", "grad", "req")
+
+    def __init__(self, grad: Any, req: str) -> None:
+        self.grad, self.req, self.fresh = grad, req, False
+
+
+class Node:
+    """A recorded call."""
+
+    __slots__ = ("arrays", "call", "extra", "outputs", "sources")
+
+    def __init__(self, call: Call | None, arrays: tuple[Any, ...], extra: tuple[Any, ...],
+                 sources: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        self.call, self.arrays, self.extra = call, arrays, extra
+        self.sources = sources  # per input: None, a Leaf, or (Node, output index)
+        self.outputs = outputs  # per output: its shape and dtype
+
+    def wanted(self) -> tuple[int, ...]:
+        """The inputs that gradients flow to."""
+        return tuple(i for i, s in enumerate(self.sources) if s is not None and _is_float(self.arrays[i]))
+
+    def pull(self, cotangents: Sequence[Any], create_graph: bool) -> dict[int, Any]:
+        """Returns input cotangents by position from those of the floating outputs, all as NDArrays."""
+        wanted = self.wanted()
+        if not wanted:
+            return {}
+        if self.call is None:
+            raise MXNetError("this graph was differentiated before and its buffers are freed; pass retain_graph=True "
+                             "to the first backward to keep them")
+        call = backward_of(self.call, len(self.arrays), wanted)
+        sources = (*self.sources, *(c._tape for c in cotangents))
+        made = _run(call, (*self.arrays, *(c._data for c in cotangents)), self.extra, sources, cotangents[0].context,
+                    create_graph)
+        return dict(zip(wanted, made, strict=True))
+
+    def free(self) -> None:
+        """Lets go of the arrays; the node cannot be differentiated again."""
+        self.call, self.arrays, self.extra = None, tuple(map(jax.typeof, self.arrays)), ()
+
+
+class FunctionNode(Node):
+    """A call whose gradient is Python code (`autograd.Function`); `python` maps cotangents to cotangents."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: Callable[..., Sequence[Any]], arrays: tuple[Any, ...], sources: tuple[Any, ...],
+                 outputs: tuple[Any, ...]) -> None:
+        super().__init__(None, arrays, (), sources, outputs)
+        self.python = python
+
+    def pull(self, cotangents: Sequence[Any], create_graph: bool) -> dict[int, Any]:
+        grads = self.python(cotangents)
+        return {i: g for i, g in enumerate(grads) if g is not None and self.sources[i] is not None}
+
+
+def _is_float(a: Any) -> bool:
+    return jnp.issubdtype(a.dtype, jnp.inexact)
+
+
+@functools.lru_cache(maxsize=8192)
+def backward_of(call: Call, n: int, wanted: tuple[int, ...]) -> Call:
+    """Returns the vector-Jacobian product of a call of `n` inputs, itself a call.
+
+    Its arrays are the inputs and the cotangents of the floating outputs (trailing ones may be missing: zero); its
+    outputs the cotangents of the inputs `wanted`.
+    """
+
+    def backward(values: tuple[Any, ...], scalars: Any, key: Any) -> tuple[Any, ...]:
+        def floating(*xs: Any) -> Any:
+            full = list(values[:n])
+            for i, x in zip(wanted, xs, strict=True):
+                full[i] = x
+            return tuple(o for o in call(tuple(full), scalars, key) if _is_float(o))
+
+        outs, pull = jax.vjp(floating, *(values[i] for i in wanted))
+        given = values[n:]
+        return pull((*given, *(jnp.zeros(o.shape, o.dtype) for o in outs[len(given):])))
+
+    return jax.jit(backward) if hasattr(call, "lower") else backward  # ops that cannot be traced run as they are
+
+
+_add = jax.jit(lambda xs, scalars, key: (xs[0] + xs[1],))
+
+
+def _run(call: Call, arrays: tuple[Any, ...], extra: tuple[Any, ...], sources: tuple[Any, ...], ctx: Any,
+         create_graph: bool) -> list[Any]:
+    with jax.enable_x64(True):
+        results = call(arrays, *extra)
+    made = [storage.class_of("default")._from_jax(r, ctx) for r in results]
+    if create_graph and any(s is not None for s in sources):
+        node = Node(call, arrays, extra, sources, tuple((o.shape, o._dtype) for o in made))
+        for i, o in enumerate(made):
+            o._tape = (node, i)
+    return made
+
+
+def _sum(a: Any, b: Any, create_graph: bool) -> Any:
+    return _run(_add, (a._data, b._data), ((), None), (a._tape, b._tape), a.context, create_graph)[0]
+
+
+def _order(heads: Sequence[Any]) -> list[Node]:
+    """The nodes that the heads depend on, every one after those it reads."""
+    done: dict[int, Node] = {}
+    stack: list[tuple[Node, bool]] = [(h._tape[0], False) for h in reversed(heads) if isinstance(h._tape, tuple)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in done:
+            continue
+        if ready:
+            done[id(node)] = node
+            continue
+        stack.append((node, True))
+        stack.extend((s[0], False) for s in node.sources if isinstance(s, tuple) and id(s[0]) not in done)
+    return list(done.values())
+
+
+def differentiate(heads: Sequence[Any], head_grads: Sequence[Any], retain_graph: bool,
+                  create_graph: bool) -> dict[int, tuple[Leaf, Any]]:
+    """Returns the gradients of all variables that the heads depend on, by `id` of their leaf.
+
+    Args:
+      heads: NDArrays on the tape.
+      head_grads: their cotangents as NDArrays.
+      retain_graph: keep what is needed to differentiate again.
+      create_graph: record the backward pass, so that gradients can be differentiated.
+
+    Raises:
+      MXNetError: a head is not on the tape, or its graph has been freed.
+    """
+    found: dict[Any, Any] = {}
+    leaves: dict[int, tuple[Leaf, Any]] = {}
+
+    def deposit(source: Any, value: Any) -> None:
+        if isinstance(source, Leaf):
+            old = leaves.get(id(source))
+            leaves[id(source)] = (source, value if old is None else _sum(old[1], value, create_graph))
+        elif source is not None:
+            key = (id(source[0]), source[1])
+            found[key] = _sum(found[key], value, create_graph) if key in found else value
+
+    for h, g in zip(heads, head_grads, strict=True):
+        if h._tape is None:
+            raise MXNetError("Cannot differentiate node because it is not in a computational graph. Compute the heads "
+                             "inside autograd.record(), from arrays that have attach_grad() called.")
+        deposit(h._tape, g)
+    nodes = _order(heads)
+    for node in reversed(nodes):
+        cotangents = _cotangents(node, found)
+        if cotangents:
+            for i, value in node.pull(cotangents, create_graph).items():
+                deposit(node.sources[i], value)
+    if not (retain_graph or create_graph):
+        for node in nodes:
+            node.free()
+    return leaves
+
+
+def _cotangents(node: Node, found: dict[Any, Any]) -> list[Any]:
+    """The cotangents of the node's floating outputs, zeros where none came; empty if none came at all."""
+    given = [found.pop((id(node), i), None) for i in range(len(node.outputs))]
+    have = next((g for g in given if g is not None), None)
+    if have is None:
+        return []
+    return [g if g is not None else storage.class_of("default")._from_jax(storage.to_device(np.zeros(shape, dtype),
+                                                                                         have.context), have.context)
+            for g, (shape, dtype) in zip(given, node.outputs, strict=True) if jnp.issubdtype(dtype, jnp.inexact)]
+
+
+def record(call: Call, arrays: tuple[Any, ...], extra: tuple[Any, ...], inputs: Sequence[Any],
+           outputs: Sequence[Any]) -> None:
+    """Puts a call on the tape if an input is on it; `outputs` are its leading outputs as NDArrays."""
+    sources = tuple([x._tape for x in inputs])
+    if any(s is not None for s in sources):
+        node = Node(call, arrays, extra, sources, tuple((o.shape, o._dtype) for o in outputs))
+        for i, o in enumerate(outputs):
+            o._tape = (node, i)
+
+
+def refuse_in_place(a: Any) -> None:
+    """Raises where a recorded array would be overwritten."""
+    if a._tape is not None:
+        raise MXNetError("Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd: "
+                         "the array is part of the recorded computation")
