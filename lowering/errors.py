@@ -53,6 +53,10 @@ class BindError(MXNetError, ValueError):
     """Arrays given to an executor do not fit the graph."""
 
 
+class ArgumentError(MXNetError, TypeError, AssertionError):
+    """An operator function is given something else than arrays or symbols (MXNet asserts)."""
+
+
 class DeviceError(MXNetError, ValueError):
     """A context names a device that this machine does not have."""
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from symjax.base import _Null
 from symjax.lowering import registry
+from symjax.lowering.errors import ArgumentError
 from symjax.lowering.registry import Op
 
 _PREFIXES = ("contrib", "linalg", "sparse", "image", "random")
@@ -142,7 +143,7 @@ def binder(op: Op, tail: Sequence[str], is_tensor: Callable[[Any], bool],
         for i, v in enumerate(values):
             if v is not None and not is_tensor(v):
                 which = ins.names[i] if i < count else f"{ins.variadic}[{i}]"
-                raise TypeError(f"{op.name}: argument {which} must have {tensor} type, but got {v!r:.100} "
+                raise ArgumentError(f"{op.name}: argument {which} must have {tensor} type, but got {v!r:.100} "
                                 f"of type {type(v).__name__}")
 
     def bind_variadic(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:

@@ -170,12 +170,12 @@ class Executor:
     def _feed(self, values: Mapping[str, Any]) -> None:
         args = self.arg_dict
         for name, value in values.items():
-            target = args.get(name)
-            if target is None:
-                raise TypeError(f"Unknown argument {name}")
             if not isinstance(value, (NDArray, np.ndarray, jax.Array)):
                 raise ValueError(f"only accept keyword argument of NDArrays and numpy.ndarray, but {name} is "
                                  f"{type(value).__name__}")
+            target = args.get(name)
+            if target is None:
+                raise TypeError(f"Unknown argument {name}")
             if tuple(value.shape) != target.shape:
                 raise ValueError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
             copy_into(target, value)
@@ -260,9 +260,9 @@ class Executor:
             if everything:
                 for name, e in zip(n.input_names, n.inputs, strict=True):
                     value = by_node[e.node] if e.node.is_variable else NDArray._from_jax(values[e], self._ctx)
-                    callback(f"{n.name}_{name}", value)
+                    callback(_Name(f"{n.name}_{name}"), value)
             for e in n.entries():
-                callback(e.output_name, NDArray._from_jax(values[e], self._ctx))
+                callback(_Name(e.output_name), NDArray._from_jax(values[e], self._ctx))
 
     def debug_str(self) -> str:
         """The symbol's listing and the size of the arrays bound, in MXNet's format."""
@@ -278,6 +278,13 @@ class Executor:
         rows = "".join(f"<tr><td>{n}</td><td>{tuple(a.shape)}</td><td>{a._dtype.name}</td><td>{r}</td></tr>" for n, a, r in
                        zip(self._symbol.list_arguments(), self.arg_arrays, self._bound.reqs, strict=True))
         return f"<table><tr><th>argument</th><th>shape</th><th>dtype</th><th>grad_req</th></tr>{rows}</table>"
+
+
+class _Name(str):
+    """A name given to a monitor callback. MXNet gives bytes there, which callbacks decode."""
+
+    def decode(self, *args: Any) -> str:
+        return str(self)
 
 
 class _Run:

@@ -38,7 +38,11 @@ def create_node(op: Op, inputs: Sequence[Entry], named: Mapping[str, Entry], att
       MXNetError: too many inputs, an unknown input name, or one given twice.
     """
     scope = current(AttrScope).get(attr)
-    full = {hide(k): v for k, v in {**attrs, **scope}.items()}
+    given = {**attrs, **scope}
+    # MXNet: of `lr_mult` and `__lr_mult__`, the plain spelling wins.
+    full = {**given, **{hide(k): v for k, v in given.items() if k in HIDDEN_KEYS}}
+    for k in HIDDEN_KEYS:
+        full.pop(k, None)
     if op.variadic and op.variadic not in full:
         full[op.variadic] = str(len(inputs) + len(named))
     node = Node(op, "", full, (), subgraphs)

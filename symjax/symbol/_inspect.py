@@ -15,6 +15,9 @@ logger = logging.getLogger("symjax")
 
 def debug_str(graph: Graph) -> str:
     """Lists outputs, variables and nodes in MXNet's format."""
+    first = graph.outputs[0].node
+    if len(graph.outputs) == 1 and not first.inputs:
+        return f"Variable:{first.name}\n" if first.op is None else f"AtomicFunctor  Op:{first.op.name}\n"
     lines = ["Symbol Outputs:"]
     lines += [f"\toutput[{i}]={e.node.name}({e.index})" for i, e in enumerate(graph.outputs)]
     for n in graph.nodes:

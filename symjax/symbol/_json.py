@@ -17,6 +17,7 @@ VERSION = 10901
 _NODE_KEYS = frozenset({"op", "name", "param", "attr", "attrs", "inputs", "backward_source_id", "control_deps",
                         "subgraphs"})
 _MAX_DEPTH = 64
+_MAX_UNKNOWN_OUTPUTS = 1024
 
 
 # ---- writing
@@ -115,16 +116,32 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+class _AnyParams(NoParams):
+    """Parameters of an op that nobody knows: any text goes."""
+
+    @classmethod
+    def parse(cls, attrs: Mapping[str, str], op: str = "") -> Self:
+        return cls()
+
+
 class UnknownOp:
-    """Stands for an op that is not registered, in a graph opened for looking at."""
+    """Stands for an op that is not registered, in a graph opened for looking at.
+
+    It has as many outputs as the graph reads of it; inference passes through it and learns nothing.
+    """
 
     def __init__(self, name: str) -> None:
-        self.op = registry.Op(
-            name=name, aliases=(), params=registry.NoParams, rule=self._refuse, input_names=lambda p: (),
-            output_names=lambda p: ("output",), aux_names=lambda p: (), num_visible=lambda p: 1, variadic=None, shape=None,
-            infer_inputs=None, infer_types=None, is_loss=False, input_attrs={}, infer_outputs=None, all_inputs=(),
-            source="unregistered", asks=frozenset())
         self.name = name
+        self.num_outputs = 1
+        self.op = registry.Op(
+            name=name, aliases=(), params=_AnyParams, rule=self._refuse, input_names=lambda p: (),
+            output_names=lambda p: self._output_names(), aux_names=lambda p: (), num_visible=lambda p: self.num_outputs,
+            variadic=None, shape=None, infer_inputs=None, infer_types=lambda p, ins, outs: (ins, outs), is_loss=False,
+            input_attrs={}, infer_outputs=lambda p, ins: [None] * self.num_outputs, all_inputs=(),
+            source="unregistered", asks=frozenset())
+
+    def _output_names(self) -> tuple[str, ...]:
+        return ("output",) if self.num_outputs == 1 else tuple(f"output{i}" for i in range(self.num_outputs))
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise UnknownOpError(f"operator {self.name!r} is not registered")
@@ -281,6 +298,10 @@ class _Reader:
 
     def _check_index(self, n: Node, index: int, where: str) -> None:
         if n.op is not None and n.op.source == "unregistered":
+            if index >= _MAX_UNKNOWN_OUTPUTS:
+                raise self.fail(where, f"node {n.name!r} has no output number {index}")
+            stand_in = self.stand_ins[n.op.name]
+            stand_in.num_outputs = max(stand_in.num_outputs, index + 1)
             return
         try:
             count = n.num_outputs

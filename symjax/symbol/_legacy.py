@@ -24,18 +24,19 @@ def upgrade_node(n: Node, version: int) -> None:
 
 def _hide_keys(n: Node) -> None:
     """Stores plain hidden keys as `__key__` and moves `<input>_<key>` to that input variable."""
-    for key in list(n.attrs):
-        if key in HIDDEN_KEYS:
+    for key in HIDDEN_KEYS:
+        if key in n.attrs:
             n.attrs[hide(key)] = n.attrs.pop(key)
-            continue
-        for hidden in HIDDEN_KEYS:
-            if n.op is not None and key.endswith("_" + hidden):
-                _move_to_input(n, key, key[: -len(hidden) - 1], hidden)
-                break
+    if n.op is None:
+        return
+    # all of them leave the attributes first: the names of the inputs come from parameters, which know no such key
+    moving = [(key, hidden) for key in n.attrs for hidden in HIDDEN_KEYS if key.endswith("_" + hidden)]
+    values = [n.attrs.pop(key) for key, _ in moving]
+    for (key, hidden), value in zip(moving, values, strict=True):
+        _move_to_input(n, key, value, key[: -len(hidden) - 1], hidden)
 
 
-def _move_to_input(n: Node, key: str, input_name: str, hidden: str) -> None:
-    value = n.attrs.pop(key)
+def _move_to_input(n: Node, key: str, value: str, input_name: str, hidden: str) -> None:
     try:
         position = n.input_names.index(input_name)
     except (ValueError, MXNetError):

@@ -12,7 +12,7 @@ from symjax.attribute import AttrScope
 from symjax.base import integer_types
 from symjax.lowering.graph import Entry, Node
 from symjax.lowering.infer import TYPE_FLAGS
-from symjax.name import NameManager, current
+from symjax.name import current
 from symjax.symbol._compose import attr_text, hide
 from symjax.symbol._infer import dtype_name
 from symjax.symbol.symbol import Symbol, call
@@ -43,7 +43,6 @@ def var(name: str, attr: Mapping[str, str] | None = None, shape: Any = None, lr_
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
     attrs = current(AttrScope).get(attr)
-    full_name = current(NameManager).get(name, "var")
     known = {"shape": None if shape is None else str(_plain(shape)), "lr_mult": _text(lr_mult),
              "wd_mult": _text(wd_mult), "dtype": None if dtype is None else str(_type_flag(dtype)),
              "init": None if init is None else (init if isinstance(init, str) else init.dumps()),
@@ -59,7 +58,7 @@ def var(name: str, attr: Mapping[str, str] | None = None, shape: Any = None, lr_
     for k, v in out.items():
         if not isinstance(v, str):
             raise ValueError(f"attribute {k} of variable {name!r} must be a string, got {type(v).__name__}")
-    return Symbol._of((Entry(Node(None, full_name, out), 0),))
+    return Symbol._of((Entry(Node(None, name, out), 0),))
 
 
 Variable = var

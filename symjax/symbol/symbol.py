@@ -162,12 +162,11 @@ class Symbol:
     def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
         """Composes: returns a copy in which the given symbols take the place of variables.
 
-        `net(data=x, name="n")` replaces the variable `data` by `x` and names the copy's head `n`; positional symbols
-        replace the arguments in list_arguments order.
+        `net(data=x, name="n")` replaces the variable `data` by `x` and names the copy's head `n`.
 
         Raises:
           TypeError: positional and keyword symbols are mixed, or a value is not a Symbol.
-          MXNetError: a keyword is not a variable of this graph.
+          MXNetError: a keyword is not a variable of this graph, or symbols are given by position.
         """
         name = kwargs.pop("name", None)
         if args and kwargs:
@@ -184,9 +183,8 @@ class Symbol:
     def _replacements(self, args: Sequence[Symbol], kwargs: Mapping[str, Symbol]) -> dict[Node, Entry]:
         variables = self._graph.inputs
         if args:
-            if len(args) > len(self._graph.arguments):
-                raise MXNetError(f"{self!r} has {len(self._graph.arguments)} arguments, got {len(args)} symbols")
-            return {n: s._entry for n, s in zip(self._graph.arguments, args, strict=False)}
+            raise MXNetError(f"composing {self!r}: a graph takes symbols by keyword only; its variables are "
+                             f"{', '.join(n.name for n in variables)}")
         names = [n.name for n in variables]
         for k in kwargs:
             if k not in names:

@@ -1,0 +1,1 @@
+"""Bridges from symbols to the JAX world; each module imports what it needs when it is used."""

@@ -1,0 +1,218 @@
+"""A graph as static SVG: no script, no external file, light and dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
+
+from symjax.lowering.errors import MXNetError
+from symjax.symbol._diagram import Box, Diagram, Shapes, clip, diagram, dims
+
+if TYPE_CHECKING:
+    from symjax.lowering.graph import Graph, Node
+    from symjax.symbol._layout import Layout, Point
+
+MAX_BYTES = 200_000
+_MAX_BOXES = 5_000
+_FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
+_TITLE, _SMALL = 12.0, 10.5
+_WIDE = frozenset("MWmw@%…×")
+_NARROW = frozenset("iljI.,:;'|!ft()[]/ ")
+# characters that XML forbids, and those that turn the direction of writing
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+
+# family: fill, line, dark fill, dark line
+_COLOURS = {
+    "linear": ("#dce9fb", "#3f78bf", "#1c3350", "#6aa3ea"),
+    "norm": ("#e9e1f8", "#7d60c0", "#33284f", "#a98be8"),
+    "activation": ("#fdecce", "#c58a1f", "#46361a", "#dca94a"),
+    "pooling": ("#d9f1dd", "#3f9555", "#1d3d27", "#67bd7d"),
+    "loss": ("#fbdfdd", "#cb524c", "#4b2425", "#e98580"),
+    "shape": ("#e8ebef", "#7d8896", "#2b323b", "#8f9bab"),
+    "recurrent": ("#fae0ef", "#bb5492", "#47233a", "#e087bd"),
+    "detection": ("#efe4d6", "#97703f", "#3d3023", "#c19c6c"),
+    "source": ("#eef2d0", "#8b9631", "#363a1a", "#b5c25b"),
+    "math": ("#d6f0ee", "#31908b", "#193d3b", "#5cbdb7"),
+    "group": ("#f3f4f6", "#57606a", "#21262d", "#9da7b3"),
+    "input": ("#ffffff", "#24292f", "#0d1117", "#c9d1d9"),
+    "output": ("#24292f", "#24292f", "#c9d1d9", "#c9d1d9"),
+    "unknown": ("#ffffff", "#d1242f", "#0d1117", "#ff7b72"),
+}
+
+
+def render(graph: Graph, shapes: Shapes | None = None, *, fold: int = 200, parameters: bool = False) -> str:
+    """Draws a graph as SVG.
+
+    Args:
+      graph: the graph.
+      shapes: the shapes of each node's outputs, as `infer_shapes(...).values`. By default what follows from the shapes
+        that variables declare, if any does.
+      fold: a graph of more operators is drawn folded by name prefix, in at most half as many boxes; 0 never folds.
+      parameters: draw weights and auxiliary states as boxes of their own.
+
+    Returns:
+      The SVG text. Names are escaped. A folded graph is below 200 kB; what would be larger loses its tooltips first.
+    """
+    shapes = _declared(graph) if shapes is None else shapes
+    picture = diagram(graph, fold=fold, parameters=parameters)
+    if len(picture.boxes) > _MAX_BOXES:
+        picture = diagram(graph, fold=_MAX_BOXES, parameters=parameters)
+    text = _draw(picture, shapes, tooltips=True)
+    if len(text.encode()) > MAX_BYTES:
+        text = _draw(picture, shapes, tooltips=False)
+    return text
+
+
+def _declared(graph: Graph) -> Shapes:
+    """The shapes that follow from `__shape__`; none if no variable has it or they contradict each other."""
+    from symjax.lowering.infer import infer_shapes
+
+    if not any("__shape__" in v.attrs for v in graph.inputs):
+        return {}
+    try:
+        return infer_shapes(graph, {}).values
+    except MXNetError:
+        return {}
+
+
+def _draw(picture: Diagram, shapes: Shapes, *, tooltips: bool) -> str:
+    from symjax.symbol._layout import layout
+
+    lines = [_lines(box, shapes) for box in picture.boxes]
+    sizes = [_size(box, text) for box, text in zip(picture.boxes, lines, strict=True)]
+    plan = layout(sizes, [(a, b) for a, b, _ in picture.edges])
+    parts = [_edges(plan)]
+    for box, text, size, center in zip(picture.boxes, lines, sizes, plan.centers, strict=True):
+        parts.append(_box(box, text, size, center, _tooltip(box, shapes) if tooltips else ""))
+    parts += _labels(picture, plan, shapes)
+    width, height = _n(plan.width), _n(plan.height)
+    used = {box.family for box in picture.boxes}
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" class="sjx" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" role="img" aria-label="Symbol graph">\n<style>{_style(used)}</style>\n'
+            f'<rect class="bg" width="{width}" height="{height}" rx="6"/>\n' + "\n".join(parts) + "\n</svg>\n")
+
+
+def _style(used: set[str]) -> str:
+    # An SVG inside a web page shares its style sheet with the page: every rule is kept below the class sjx.
+    light, dark = [], []
+    for family in sorted(used):
+        fill, line, dark_fill, dark_line = _COLOURS[family]
+        light.append(f".sjx .{family} rect{{fill:{fill};stroke:{line}}}")
+        dark.append(f".sjx .{family} rect{{fill:{dark_fill};stroke:{dark_line}}}")
+    return (f".sjx{{max-width:100%;height:auto}}.sjx text{{font:{_SMALL}px {_FONT};text-anchor:middle;fill:#57606a}}"
+            f".sjx .t{{font-size:{_TITLE}px;font-weight:600;fill:#1f2328}}"
+            ".sjx .bg{fill:#fff;stroke:none}.sjx .e{fill:none;stroke:#8c959f;stroke-width:1.2}"
+            ".sjx .a{fill:#8c959f}.sjx .s{text-anchor:start;paint-order:stroke;stroke:#fff;stroke-width:3px;"
+            "stroke-linejoin:round}.sjx .output .t{fill:#fff}.sjx .unknown rect{stroke-dasharray:5 3}"
+            + "".join(light) + "@media(prefers-color-scheme:dark){.sjx text{fill:#9da7b3}.sjx .t{fill:#e6edf3}"
+            ".sjx .bg{fill:#0d1117}.sjx .e{stroke:#6e7681}.sjx .a{fill:#6e7681}.sjx .s{stroke:#0d1117}"
+            ".sjx .output .t{fill:#0d1117}" + "".join(dark) + "}")
+
+
+# ---- boxes
+
+
+def _lines(box: Box, shapes: Shapes) -> list[str]:
+    """The texts of a box, the first in bold."""
+    if box.family == "output":
+        return [clip(box.title, 34)]
+    if box.family == "input":
+        known = shapes.get(box.nodes[0])
+        return [clip(box.title, 34), *([dims(known[0])] if known and known[0] is not None else [])]
+    if box.family == "group":
+        return [clip(box.title, 34), box.detail, clip(box.name, 44)]
+    return [f"{clip(box.title, 28)}  {box.detail}".strip(), clip(box.name, 34)]
+
+
+def _size(box: Box, lines: Sequence[str]) -> tuple[float, float]:
+    width = max(_text_width(t, _SMALL if i else _TITLE * 1.06) for i, t in enumerate(lines))
+    return max(width + 20, 56.0), 11.0 + 15.0 * len(lines)
+
+
+def _text_width(text: str, size: float) -> float:
+    """An estimate that no usual sans-serif face exceeds."""
+    units = sum(0.95 if c in _WIDE or ord(c) > 0x2E80 else 0.36 if c in _NARROW else 0.68 if c.isupper() else 0.58
+                for c in text)
+    return units * size
+
+
+def _box(box: Box, lines: Sequence[str], size: tuple[float, float], center: Point, tooltip: str) -> str:
+    (w, h), (x, y) = size, center
+    left, top = _n(x - w / 2), _n(y - h / 2)
+    round_ = _n(h / 2) if box.family in ("input", "output") else "4"
+    parts = [f'<g class="{box.family}">', f"<title>{_text(tooltip)}</title>" if tooltip else ""]
+    if box.family == "group":  # a second sheet behind the first
+        parts.append(f'<rect x="{_n(x - w / 2 + 4)}" y="{_n(y - h / 2 + 4)}" width="{_n(w)}" height="{_n(h)}" rx="4"/>')
+    parts.append(f'<rect x="{left}" y="{top}" width="{_n(w)}" height="{_n(h)}" rx="{round_}"/>')
+    first = y - h / 2 + 17.5
+    parts += [f'<text x="{_n(x)}" y="{_n(first + 15 * i)}"{"" if i else _BOLD}>{_text(t)}</text>'
+              for i, t in enumerate(lines)]
+    return "".join(parts) + "</g>"
+
+
+_BOLD = ' class="t"'
+
+
+def _tooltip(box: Box, shapes: Shapes) -> str:
+    if box.family in ("input", "output"):
+        return box.name
+    if box.family == "group":
+        names = [n.name for n in box.nodes]
+        listed = names if len(names) <= 8 else [*names[:4], "…", *names[-3:]]
+        return clip("\n".join(listed), 300)
+    node = box.nodes[0]
+    rows = [f"{node.name} ({box.title})", *(f"{k} = {v}" for k, v in sorted(node.attrs.items()))]
+    rows += [f"{w.name}{_of(w, shapes)}" for w in dict.fromkeys(box.weights)]
+    rows += [f"→ {dims(s)}" for s in shapes.get(node, ()) if s is not None]
+    return clip("\n".join(rows), 400)
+
+
+def _of(node: Node, shapes: Shapes) -> str:
+    known = shapes.get(node)
+    return f": {dims(known[0])}" if known and known[0] is not None else ""
+
+
+# ---- edges
+
+
+def _edges(plan: Layout) -> str:
+    lines, heads = [], []
+    for route in plan.routes:
+        (x, y), *rest = route
+        d = [f"M{_n(x)} {_n(y)}"]
+        for u, v in rest:
+            if abs(u - x) < 0.5:
+                d.append(f"V{_n(v)}")
+            else:
+                middle = _n((y + v) / 2)
+                d.append(f"C{_n(x)} {middle} {_n(u)} {middle} {_n(u)} {_n(v)}")
+            x, y = u, v
+        lines.append("".join(d))
+        heads.append(f"M{_n(x)} {_n(y)}l-3.5-6h7z")
+    return f'<path class="e" d="{"".join(lines)}"/>\n<path class="a" d="{"".join(heads)}"/>'
+
+
+def _labels(picture: Diagram, plan: Layout, shapes: Shapes) -> list[str]:
+    """The shape of each entry that flows, once, below its source."""
+    out, done = [], set()
+    for (a, _, e), route in zip(picture.edges, plan.routes, strict=True):
+        known = shapes.get(e.node)
+        shape = known[e.index] if known and e.index < len(known) else None
+        if e in done or shape is None or picture.boxes[a].family == "input":
+            continue
+        done.add(e)
+        (x, y), (u, _) = route[0], route[1]
+        side = x + 5 if abs(u - x) < 40 else (x + u) / 2 + 5
+        out.append(f'<text class="s" x="{_n(side)}" y="{_n(y + 15 + 11 * (e.index % 2))}">{dims(shape)}</text>')
+    return out
+
+
+def _text(text: str) -> str:
+    return escape(_FORBIDDEN.sub("�", text))
+
+
+def _n(value: float) -> str:
+    """A coordinate in few letters."""
+    return f"{value:.1f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
