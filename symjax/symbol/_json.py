@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from symjax.lowering import registry
 from symjax.lowering.errors import GraphFormatError, MXNetError, UnknownOpError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
+from symjax.lowering.params import NoParams
 from symjax.symbol._legacy import upgrade_node
 
 VERSION = 10901
@@ -101,7 +102,8 @@ def loads(text: str | bytes, *, source: str = "symbol JSON", allow_unknown: bool
         except UnicodeDecodeError as e:
             raise GraphFormatError(f"{source}: not UTF-8 text (byte {e.start}); is it a symbol JSON file?") from None
     try:
-        doc = json.loads(text, parse_constant=_no_constant)
+        # not strict: MXNet writes control characters in strings as they are
+        doc = json.loads(text, parse_constant=_no_constant, strict=False)
     except RecursionError:
         raise GraphFormatError(f"{source}: nested too deeply to be a graph") from None
     except ValueError as e:

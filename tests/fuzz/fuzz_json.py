@@ -6,6 +6,7 @@ Any text either loads, and then is written and loaded again, or raises an error 
 from __future__ import annotations
 
 import logging
+import warnings
 
 from tests.fuzz.harness import atheris, fuzz
 from tests.fuzz.json_mutator import mutate
@@ -14,7 +15,8 @@ with atheris.instrument_imports(include=["symjax"]):
     from symjax import symbol as symbols
     from symjax.lowering.errors import MXNetError
 
-logging.disable(logging.CRITICAL)  # a newer version in the file is logged, thousands of times a second here
+logging.disable(logging.CRITICAL)
+warnings.simplefilter("ignore")  # of a newer version in the file
 
 
 def check(data: bytes) -> None:
