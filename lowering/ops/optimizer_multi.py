@@ -123,14 +123,12 @@ class _Layout:
     def types(self, p: Any, ins: list[str | None], outs: list[str | None]) -> tuple[list[str | None],
                                                                                   list[str | None]]:
         groups, tail = self.split(p, ins)
-        new_ins: list[str | None] = []
-        new_outs: list[str | None] = []
-        for group, out in zip(groups, outs, strict=True):
-            shared = group[:2] if self.mixed else group
-            known = next((t for t in (*shared, out) if t), None)
-            new_ins += [known if i < len(shared) else "float32" for i in range(len(group))]
-            new_outs.append(known)
-        return [*new_ins, *tail], new_outs
+        shared = [g[:2] if self.mixed else g for g in groups]
+        # Without float32 copies all weights are one type.
+        own = [next((t for t in (*g, out) if t), None) for g, out in zip(shared, outs, strict=True)]
+        known = own if self.mixed else [next((t for t in own if t), None)] * len(own)
+        new_ins = [t if i < len(shared[0]) else "float32" for t in known for i in range(len(self.roles))]
+        return [*new_ins, *(t or "float32" for t in tail)], known
 
 
 Update = Callable[[Any, Any, int, Sequence[Any], Sequence[Array]], tuple[Array, ...]]

@@ -296,7 +296,7 @@ def _adamw_shapes(p: Any, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[S
 
 def _adamw_types(p: Any, ins: list[str | None], outs: list[str | None]) -> Types:
     known = next((t for t in (*ins[:-1], *outs) if t), None)
-    return [*[known] * (len(ins) - 1), ins[-1]], [known]
+    return [*[known] * (len(ins) - 1), ins[-1] or "float32"], [known]
 
 
 @op("_adamw_update", params=AdamWParams, aux=("mean", "var"), infer_inputs=_adamw_shapes, infer_types=_adamw_types)
@@ -312,8 +312,8 @@ def adamw_update(p: AdamWParams, weight: Array, grad: Array, mean: Array, var: A
 
 
 @op("_mp_adamw_update", params=AdamWParams, aux=("mean", "var", "weight32"), infer_inputs=_adamw_shapes,
-    infer_types=lambda p, ins, outs: ([ins[0] or outs[0], ins[1] or ins[0], *["float32"] * 3, ins[5]],
-                                      [ins[0] or outs[0]]))
+    infer_types=lambda p, ins, outs: ([ins[0] or outs[0], ins[1] or ins[0], *["float32"] * 3,
+                                       ins[5] or "float32"], [ins[0] or outs[0]]))
 def mp_adamw_update(p: AdamWParams, weight: Array, grad: Array, mean: Array, var: Array, weight32: Array,
                     rescale_grad: Array) -> tuple[Array, ...]:
     """Returns the updated half-precision weight; as `_adamw_update`, on its float32 copy `weight32`."""
