@@ -40,7 +40,7 @@ def _move_to_input(n: Node, key: str, value: str, input_name: str, hidden: str) 
     try:
         position = n.input_names.index(input_name)
     except (ValueError, MXNetError):
-        n.attrs[key] = value
+        n.attrs[f"__{key}__"] = value  # MXNet keeps the plain key, and then refuses the file that it writes
         return
     if position < len(n.inputs) and n.inputs[position].node.is_variable:
         n.inputs[position].node.attrs.setdefault(hide(hidden), value)
