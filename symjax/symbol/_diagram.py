@@ -33,6 +33,7 @@ _QUIET = frozenset({"no_bias", "workspace", "cudnn_tune", "cudnn_off", "layout",
                     "cudnn_algo_verbose", "use_sequence_length"})
 _SEPARATORS = re.compile(r"[_/.:]+")
 _MANY_INPUTS = 24
+_MANY_SIBLINGS = 5
 
 
 @dataclasses.dataclass
@@ -44,7 +45,7 @@ class Box:
       title: what it is.
       detail: its key parameters, or a count.
       name: the node's name, or the common prefix.
-      family: a key of `FAMILIES`, "math", "input", "group", "output" or "unknown".
+      family: a key of `FAMILIES`, "math", "input", "output" or "unknown"; of several nodes the most frequent.
       weights: the variables folded into it.
     """
 
@@ -69,7 +70,7 @@ def diagram(graph: Graph, *, fold: int = 200, parameters: bool = False) -> Diagr
 
     Args:
       graph: the graph.
-      fold: graphs with more operators than this are folded to at most half as many boxes; 0 never folds.
+      fold: graphs with more operators than this are folded to at most a third as many boxes; 0 never folds.
       parameters: draw weights and auxiliary states too, instead of folding them into their operators.
     """
     hidden = set() if parameters else _roles.parameters(graph)
@@ -78,7 +79,7 @@ def diagram(graph: Graph, *, fold: int = 200, parameters: bool = False) -> Diagr
     folded = bool(fold) and len(ops) > fold
     if folded and len(variables) > _MANY_INPUTS:
         variables = []
-    groups = _fold(ops, fold // 2) if folded else [("", [n]) for n in ops]
+    groups = _fold(ops, max(fold // 3, 1)) if folded else [("", [n]) for n in ops]
     boxes = [Box([v], v.name, "", v.name, "input") for v in variables]
     boxes += [_op_box(nodes[0]) if len(nodes) == 1 else _group_box(name, nodes) for name, nodes in groups]
     where = {n: i for i, box in enumerate(boxes) for n in box.nodes}
@@ -123,9 +124,15 @@ def _op_box(node: Node) -> Box:
 
 def _group_box(name: str, nodes: list[Node]) -> Box:
     counts = collections.Counter(n.op.name for n in nodes if n.op is not None)
-    listed = ", ".join(f"{op} ×{k}" if k > 1 else op for op, k in counts.most_common(3))
-    more = "" if len(counts) <= 3 else ", …"
-    return Box(nodes, name, f"{len(nodes)} operators", f"{listed}{more}", "group")
+    listed, rest = "", len(counts)
+    for op, k in counts.most_common():
+        more = f"{listed}, {op}" if listed else op
+        more += f" ×{k}" if k > 1 else ""
+        if len(more) > 44 and listed:
+            break
+        listed, rest = more, rest - 1
+    most = collections.Counter(map(family, nodes)).most_common(1)[0][0]
+    return Box(nodes, name, f"{len(nodes)} operators", listed + (", …" if rest else ""), most)
 
 
 # ---- folding
@@ -148,10 +155,44 @@ def _fold(ops: Sequence[Node], limit: int) -> list[tuple[str, list[Node]]]:
             elif limit < len(runs) < len(finest):
                 finest = runs
     if len(best) < limit // 5:
-        per = -(-len(finest) // limit)
-        best = [[i for run in finest[k:k + per] for i in run] for k in range(0, len(finest), per)]
-    return [(_common_name([tokens[i] for i in run], [ops[i].name for i in run], [auto[i] for i in run]),
-             [ops[i] for i in run]) for run in best]
+        best = finest
+    named = [(_common_name([tokens[i] for i in run], [ops[i].name for i in run], [auto[i] for i in run]), run)
+             for run in best]
+    per = -(-len(named) // limit)
+    merged = []
+    for k in range(0, len(named), per):
+        some = named[k:k + per]
+        first, last = some[0][0], some[-1][0]
+        merged.append((_span(first, last), [ops[i] for _, run in some for i in run]))
+    return _join_siblings(merged)
+
+
+def _join_siblings(groups: list[tuple[str, list[Node]]]) -> list[tuple[str, list[Node]]]:
+    """Joins groups that stand side by side: several that read the same groups and are read by the same ones."""
+    where = {n: i for i, (_, nodes) in enumerate(groups) for n in nodes}
+    reads: list[set[int]] = [set() for _ in groups]
+    read_by: list[set[int]] = [set() for _ in groups]
+    for target, (_, nodes) in enumerate(groups):
+        for source in {where[e.node] for n in nodes for e in n.inputs if e.node in where} - {target}:
+            reads[target].add(source)
+            read_by[source].add(target)
+    alike: dict[tuple[frozenset[int], frozenset[int]], list[int]] = {}
+    for i in range(len(groups)):
+        if reads[i] and read_by[i]:
+            alike.setdefault((frozenset(reads[i]), frozenset(read_by[i])), []).append(i)
+    first = {members[0]: members for members in alike.values() if len(members) >= _MANY_SIBLINGS}
+    gone = {i for members in first.values() for i in members[1:]}
+    out = []
+    for i, (name, nodes) in enumerate(groups):
+        if i in first:
+            out.append((_span(name, groups[first[i][-1]][0]), [n for j in first[i] for n in groups[j][1]]))
+        elif i not in gone:
+            out.append((name, nodes))
+    return out
+
+
+def _span(first: str, last: str) -> str:
+    return first if first == last else f"{first.split(' … ')[0]} … {last.split(' … ')[-1]}"
 
 
 def _is_automatic(node: Node) -> bool:
@@ -177,9 +218,11 @@ def _runs(tokens: Sequence[list[str]], auto: Sequence[bool], depth: int, absorb:
 
 def _common_name(tokens: Sequence[list[str]], names: Sequence[str], auto: Sequence[bool]) -> str:
     kept = [t for t, a in zip(tokens, auto, strict=True) if not a] or list(tokens)
+    if len(names) == 1:
+        return names[0]
     common = [column[0] for column in _while_equal(zip(*kept, strict=False))]
     if not common:
-        return f"{names[0]} … {names[-1]}"
+        return _span(names[0], names[-1])
     first = next(n for n, a in zip(names, auto, strict=True) if not a or all(auto))
     size = 0
     for part in common:  # the separators stay as they are in the first name

@@ -23,7 +23,8 @@ class Layout:
 
     Attributes:
       centers: the centre of each node.
-      routes: for each edge its points, from the source's bottom to the target's top.
+      routes: for each edge its points, from the source's bottom to the target's top. Long edges of one source share a
+        trunk: the points of all but the first of them begin where they leave it.
       width, height: the size of the drawing.
     """
 
@@ -40,25 +41,33 @@ class _Grid:
         self.layer = _layers(n, edges)
         self.up: list[list[int]] = [[] for _ in range(n)]
         self.down: list[list[int]] = [[] for _ in range(n)]
+        self._trunks: dict[tuple[int, int], int] = {}
         self.chains = [self._chain(a, b) for a, b in edges]
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer, default=0) + 1)]
         for item, layer in enumerate(self.layer):
             self.rows[layer].append(item)
 
     def _chain(self, a: int, b: int) -> list[int]:
-        """The items along an edge; bends are made for the layers between its ends."""
+        """The items along an edge, from where it leaves the trunk that all long edges of `a` share."""
         chain = [a]
         if len(self.layer) < _MAX_BENDS:
             for layer in range(self.layer[a] + 1, self.layer[b]):
-                chain.append(len(self.layer))
-                self.layer.append(layer)
-                self.up.append([])
-                self.down.append([])
-        chain.append(b)
-        for x, y in zip(chain, chain[1:], strict=False):
-            self.down[x].append(y)
-            self.up[y].append(x)
-        return chain
+                bend = self._trunks.get((a, layer))
+                if bend is None:
+                    bend = self._trunks[a, layer] = len(self.layer)
+                    self.layer.append(layer)
+                    self.up.append([])
+                    self.down.append([])
+                    self._link(chain[-1], bend)
+                    chain.append(bend)
+                else:
+                    chain = [bend]
+        self._link(chain[-1], b)
+        return [*chain, b]
+
+    def _link(self, x: int, y: int) -> None:
+        self.down[x].append(y)
+        self.up[y].append(x)
 
 
 def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], *, gap: float = 22.0,
@@ -89,7 +98,7 @@ def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]
     routes = []
     for e, chain in enumerate(grid.chains):
         a, b = chain[0], chain[-1]
-        points = [(x[a], centers[a][1] + sizes[a][1] / 2)]
+        points = [(x[a], centers[a][1] + sizes[a][1] / 2 if a < len(sizes) else bottoms[grid.layer[a]])]
         for bend in chain[1:-1]:
             points += [(x[bend], tops[grid.layer[bend]]), (x[bend], bottoms[grid.layer[bend]])]
         points.append((ports[e], centers[b][1] - sizes[b][1] / 2))
@@ -148,6 +157,8 @@ def _place(grid: _Grid, widths: Sequence[float], gap: float, n: int) -> list[flo
             for i in row:
                 near = grid.up[i] if downward else grid.down[i]
                 near = near or (grid.down[i] if downward else grid.up[i])
+                if i >= n:  # a trunk is straight, whatever leaves it on the way
+                    near = [j for j in near if j >= n] or near
                 goals.append(sum(x[j] for j in near) / len(near) if near else x[i])
                 weights.append(1.0 if i < n else 4.0)
             for i, v in zip(row, _spread(goals, weights, [widths[i] for i in row], gap), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from symjax.lowering.errors import MXNetError
@@ -35,7 +35,6 @@ _COLOURS = {
     "detection": ("#efe4d6", "#97703f", "#3d3023", "#c19c6c"),
     "source": ("#eef2d0", "#8b9631", "#363a1a", "#b5c25b"),
     "math": ("#d6f0ee", "#31908b", "#193d3b", "#5cbdb7"),
-    "group": ("#f3f4f6", "#57606a", "#21262d", "#9da7b3"),
     "input": ("#ffffff", "#24292f", "#0d1117", "#c9d1d9"),
     "output": ("#24292f", "#24292f", "#c9d1d9", "#c9d1d9"),
     "unknown": ("#ffffff", "#d1242f", "#0d1117", "#ff7b72"),
@@ -49,7 +48,7 @@ def render(graph: Graph, shapes: Shapes | None = None, *, fold: int = 200, param
       graph: the graph.
       shapes: the shapes of each node's outputs, as `infer_shapes(...).values`. By default what follows from the shapes
         that variables declare, if any does.
-      fold: a graph of more operators is drawn folded by name prefix, in at most half as many boxes; 0 never folds.
+      fold: a graph of more operators is drawn folded by name prefix, in at most a third as many boxes; 0 never folds.
       parameters: draw weights and auxiliary states as boxes of their own.
 
     Returns:
@@ -105,7 +104,7 @@ def _style(used: set[str]) -> str:
             f".sjx .t{{font-size:{_TITLE}px;font-weight:600;fill:#1f2328}}"
             ".sjx .bg{fill:#fff;stroke:none}.sjx .e{fill:none;stroke:#8c959f;stroke-width:1.2}"
             ".sjx .a{fill:#8c959f}.sjx .s{text-anchor:start;paint-order:stroke;stroke:#fff;stroke-width:3px;"
-            "stroke-linejoin:round}.sjx .output .t{fill:#fff}.sjx .unknown rect{stroke-dasharray:5 3}"
+            "stroke-linejoin:round}.sjx .l{text-anchor:end}.sjx .output .t{fill:#fff}.sjx .unknown rect{stroke-dasharray:5 3}"
             + "".join(light) + "@media(prefers-color-scheme:dark){.sjx text{fill:#9da7b3}.sjx .t{fill:#e6edf3}"
             ".sjx .bg{fill:#0d1117}.sjx .e{stroke:#6e7681}.sjx .a{fill:#6e7681}.sjx .s{stroke:#0d1117}"
             ".sjx .output .t{fill:#0d1117}" + "".join(dark) + "}")
@@ -121,13 +120,14 @@ def _lines(box: Box, shapes: Shapes) -> list[str]:
     if box.family == "input":
         known = shapes.get(box.nodes[0])
         return [clip(box.title, 34), *([dims(known[0])] if known and known[0] is not None else [])]
-    if box.family == "group":
-        return [clip(box.title, 34), box.detail, clip(box.name, 44)]
-    return [f"{clip(box.title, 28)}  {box.detail}".strip(), clip(box.name, 34)]
+    if len(box.nodes) > 1:
+        return [clip(box.title, 40), box.detail, box.name]
+    title = clip(box.title, 32)
+    return [f"{title} {clip(box.detail, 44 - len(title))}".strip(), clip(box.name, 38)]
 
 
 def _size(box: Box, lines: Sequence[str]) -> tuple[float, float]:
-    width = max(_text_width(t, _SMALL if i else _TITLE * 1.06) for i, t in enumerate(lines))
+    width = max(_text_width(t, _SMALL if i else _TITLE * 1.12) for i, t in enumerate(lines))
     return max(width + 20, 56.0), 11.0 + 15.0 * len(lines)
 
 
@@ -143,22 +143,28 @@ def _box(box: Box, lines: Sequence[str], size: tuple[float, float], center: Poin
     left, top = _n(x - w / 2), _n(y - h / 2)
     round_ = _n(h / 2) if box.family in ("input", "output") else "4"
     parts = [f'<g class="{box.family}">', f"<title>{_text(tooltip)}</title>" if tooltip else ""]
-    if box.family == "group":  # a second sheet behind the first
+    if len(box.nodes) > 1:  # a second sheet behind the first
         parts.append(f'<rect x="{_n(x - w / 2 + 4)}" y="{_n(y - h / 2 + 4)}" width="{_n(w)}" height="{_n(h)}" rx="4"/>')
     parts.append(f'<rect x="{left}" y="{top}" width="{_n(w)}" height="{_n(h)}" rx="{round_}"/>')
     first = y - h / 2 + 17.5
-    parts += [f'<text x="{_n(x)}" y="{_n(first + 15 * i)}"{"" if i else _BOLD}>{_text(t)}</text>'
-              for i, t in enumerate(lines)]
+    for i, line in enumerate(lines):
+        kind = "" if i else ' class="t"'
+        parts.append(f'<text x="{_n(x)}" y="{_n(first + 15 * i)}"{kind}>{_text(line) if i else _heading(box, line)}</text>')
     return "".join(parts) + "</g>"
 
 
-_BOLD = ' class="t"'
+def _heading(box: Box, line: str) -> str:
+    """The first line: the operator in bold, its parameters not."""
+    if len(box.nodes) != 1 or box.family == "input":
+        return _text(line)
+    title, _, detail = line.partition(" ")
+    return _text(title) + (f'<tspan dx="5" font-weight="400">{_text(detail)}</tspan>' if detail else "")
 
 
 def _tooltip(box: Box, shapes: Shapes) -> str:
     if box.family in ("input", "output"):
         return box.name
-    if box.family == "group":
+    if len(box.nodes) > 1:
         names = [n.name for n in box.nodes]
         listed = names if len(names) <= 8 else [*names[:4], "…", *names[-3:]]
         return clip("\n".join(listed), 300)
@@ -196,16 +202,25 @@ def _edges(plan: Layout) -> str:
 
 def _labels(picture: Diagram, plan: Layout, shapes: Shapes) -> list[str]:
     """The shape of each entry that flows, once, below its source."""
-    out, done = [], set()
+    out: list[str] = []
+    done: set[Any] = set()
+    ends: dict[int, tuple[float, float]] = {}  # how far left and right the edges of a box go
+    for (a, _, _), route in zip(picture.edges, plan.routes, strict=True):
+        low, high = ends.get(a, (route[1][0], route[1][0]))
+        ends[a] = min(low, route[1][0]), max(high, route[1][0])
     for (a, _, e), route in zip(picture.edges, plan.routes, strict=True):
         known = shapes.get(e.node)
         shape = known[e.index] if known and e.index < len(known) else None
         if e in done or shape is None or picture.boxes[a].family == "input":
             continue
-        done.add(e)
-        (x, y), (u, _) = route[0], route[1]
-        side = x + 5 if abs(u - x) < 40 else (x + u) / 2 + 5
-        out.append(f'<text class="s" x="{_n(side)}" y="{_n(y + 15 + 11 * (e.index % 2))}">{dims(shape)}</text>')
+        x, y = route[0]
+        place = (_n(x), _n(y), e.index % 2)
+        if place in done:
+            continue
+        done |= {e, place}
+        left = ends[a][0] > x - 1 and ends[a][1] > x + 1
+        out.append(f'<text class="s{" l" if left else ""}" x="{_n(x - 5 if left else x + 5)}" '
+                   f'y="{_n(y + 15 + 11 * (e.index % 2))}">{dims(shape)}</text>')
     return out
 
 
