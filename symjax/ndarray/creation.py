@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from typing import Any
@@ -24,6 +25,7 @@ __all__ = ["arange", "array", "empty", "eye", "from_dlpack", "from_numpy", "full
 _ON_HOST = 1 << 22  # elements below which an array is filled on the host: a compilation per shape would cost more
 
 
+@functools.lru_cache(maxsize=256)
 def _dtype(dtype: Any) -> np.dtype:
     name = dtype_name(mx_real_t if dtype is None else dtype)
     if name not in NAMED_DTYPES:

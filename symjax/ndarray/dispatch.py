@@ -21,10 +21,10 @@ from symjax.lowering.errors import DTypeError, MissingLoweringError, MXNetError,
 from symjax.lowering.params import to_text
 from symjax.lowering.registry import SAME, Op
 from symjax.ndarray import storage, tape
+from symjax.ndarray.storage import device_scalar
 from symjax.ndarray.tape import STATE
 
 _NUMBERS = (float, int, np.floating, np.integer)
-_MAX_SCALARS = 4096
 _x64 = jax.enable_x64
 
 
@@ -42,7 +42,6 @@ class _Entry:
 
 
 _entries: dict[Any, _Entry] = {}
-_scalars: dict[Any, jax.Array] = {}
 
 
 def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = None) -> Any:
@@ -83,7 +82,7 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     arrays = tuple([x._data for x in inputs])
     random_key = _random.next_key_data(ctx) if entry.wants_key else None
     with _x64(True):
-        operands = tuple([_scalar(s, ctx) for s in scalars]) if scalars else ()
+        operands = tuple([device_scalar(s, ctx) for s in scalars]) if scalars else ()
         try:
             results = entry.call(arrays, operands, random_key)
         except Exception as e:
@@ -131,19 +130,6 @@ def _check_bounds(op: Op, name: str, value: float) -> None:
         op.params.__specs__[name]._check_bounds(value)
     except ValueError as e:
         raise ParamError(f"operator {op.name}: parameter {name}={value!r} {e}") from None
-
-
-def _scalar(value: float, ctx: Context) -> jax.Array:
-    """Returns a weakly typed scalar on the device. Making one costs more than a small op, so they are kept."""
-    # 0.0 == -0.0, but they are not the same operand.
-    device = ctx.where[1]
-    key = (value if value else str(value), device)
-    hit = _scalars.get(key)
-    if hit is None:
-        if len(_scalars) >= _MAX_SCALARS:
-            _scalars.clear()
-        hit = _scalars[key] = jax.device_put(value, device)
-    return hit
 
 
 def _context_of(attrs: Mapping[str, Any]) -> Context:

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from symjax._op_functions import fluent
 from symjax.ndarray._functions import function_in
 from symjax.ndarray.storage import NDArrayBase
 
-Method = Callable[..., Any]
-
-
-def _method(name: str) -> Method:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function_in("op", name)(self, *args, **kwargs)
-
-    method.__name__, method.__qualname__ = name, f"NDArray.{name}"
-    method.__doc__ = f"Returns `mx.nd.{name}` of this array; see there for the other arguments."
-    return method
-
-
-def _methods(names: str) -> list[Method]:
-    return [_method(n) for n in names.split()]
+_methods = fluent("NDArray", "mx.nd", function_in)
 
 
 class Fluent(NDArrayBase):

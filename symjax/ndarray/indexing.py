@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from symjax.base import integer_types
+from symjax.base import integer_types, numeric_types
 from symjax.ndarray import tape
-from symjax.ndarray.storage import NDArrayBase, to_device
+from symjax.ndarray.storage import NDArrayBase, device_scalar, to_device
 from symjax.ndarray.tape import STATE
 
 _ARRAYS = (NDArrayBase, np.ndarray, list, tuple, range)
@@ -64,6 +64,8 @@ def expand_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def _check_item(k: Any) -> None:
+    if type(k) is int or type(k) is slice:
+        return
     if isinstance(k, (bool, np.bool_)) or (isinstance(k, (NDArrayBase, np.ndarray)) and k.dtype == np.bool_) or (
             isinstance(k, (list, tuple)) and np.asarray(k).dtype == np.bool_):
         raise ValueError("Cannot perform boolean indexing in legacy mode: use mx.nd.contrib.boolean_mask(data, mask), "
@@ -133,6 +135,8 @@ def get_item(a: Any, key: Any) -> Any:
     box = box_of(full, shape)
     if box.contiguous:
         return window(a, box.offset(shape), box.shape)
+    if all(s == 1 for s in box.step):
+        return _apply(_cut_call(box.count, box.shape), a, (np.array(box.begin, np.int64),))
     return _apply(_box_call(box), a, ())
 
 
@@ -163,6 +167,17 @@ def _window_call(offset: int, shape: tuple[int, ...]) -> Callable[..., Any]:
 @functools.lru_cache(maxsize=4096)
 def _box_call(box: Box) -> Callable[..., Any]:
     return jax.jit(lambda xs, extra, key: (xs[0][_slices(box)].reshape(box.shape),))
+
+
+@functools.lru_cache(maxsize=4096)
+def _cut_call(count: tuple[int, ...], shape: tuple[int, ...]) -> Callable[..., Any]:
+    """Like `_box_call` for steps of 1; where the box begins is an operand, so loops compile once."""
+
+    def call(xs: Any, extra: Any, key: Any) -> Any:
+        begin = [extra[0][i] for i in range(xs[0].ndim)]
+        return (lax.dynamic_slice(xs[0], begin, count).reshape(shape),)
+
+    return jax.jit(call)
 
 
 def _slices(box: Box) -> tuple[slice, ...]:
@@ -242,12 +257,17 @@ def set_item(a: Any, key: Any, value: Any) -> None:
         box = box_of(full, a.shape)
     if 0 in box.count:
         return
-    new = prepare_value(a, value, box.shape)
     recorded = STATE.recording and (a._tape is not None or getattr(value, "_tape", None) is not None)
-    if box.count == a.shape and all(s == 1 for s in box.step) and not recorded:
+    whole = box.count == a.shape and all(s == 1 for s in box.step)
+    if isinstance(value, numeric_types) and not whole and not recorded:
+        value = full_like_window(a, value, box.shape)
+    new = prepare_value(a, value, box.shape)
+    if whole and not recorded:
         a._set_data(new if new.shape == a.shape else _reshape(new, a.shape))
     elif box.contiguous and not recorded:
         a._view_of(box.offset(a.shape), box.shape)._set_data(new)
+    elif all(s == 1 for s in box.step):
+        _assign(a, value, new, _put_box_call(box.count), (np.array(box.begin, np.int64),))
     else:
         _assign(a, value, new, _set_box_call(box), ())
 
@@ -278,10 +298,19 @@ def _assign(a: Any, value: Any, new: Any, call: Callable[..., Any], extra: tuple
 def _set_box_call(box: Box) -> Callable[..., Any]:
     def call(xs: Any, extra: Any, key: Any) -> Any:
         base, value = xs
-        value = value.reshape(box.count)
-        if all(s == 1 for s in box.step):
-            return (lax.dynamic_update_slice(base, value, box.begin),)
-        return (base.at[_slices(box)].set(value),)
+        return (base.at[_slices(box)].set(value.reshape(box.count)),)
+
+    return jax.jit(call)
+
+
+@functools.lru_cache(maxsize=4096)
+def _put_box_call(count: tuple[int, ...]) -> Callable[..., Any]:
+    """Like `_set_box_call` for steps of 1; where the box begins is an operand, so loops compile once."""
+
+    def call(xs: Any, extra: Any, key: Any) -> Any:
+        base, value = xs
+        begin = [extra[0][i] for i in range(base.ndim)]
+        return (lax.dynamic_update_slice(base, value.reshape(count), begin),)
 
     return jax.jit(call)
 
@@ -303,6 +332,19 @@ def _convert(value: jax.Array, dtype: Any, shape: tuple[int, ...]) -> jax.Array:
 @functools.partial(jax.jit, static_argnums=(1,))
 def _reshape(value: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return value.reshape(shape)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _fill(value: jax.Array, dtype: Any, shape: tuple[int, ...]) -> jax.Array:
+    return jnp.full(shape, value, dtype)
+
+
+def full_like_window(a: Any, value: Any, shape: tuple[int, ...]) -> Any:
+    """Returns an NDArray of `shape` filled with a number, of the type and on the device of `a`."""
+    if isinstance(value, (int, np.integer)) and abs(int(value)) > 1 << 24:
+        return a._from_jax(to_device(np.full(shape, np.asarray(value).astype(a._dtype)), a.context), a.context)
+    with jax.enable_x64(True):
+        return a._from_jax(_fill(device_scalar(float(value), a.context), a._dtype, shape), a.context)
 
 
 def prepare_value(a: Any, value: Any, shape: tuple[int, ...]) -> jax.Array:

@@ -248,6 +248,23 @@ def class_of(stype: str) -> type[Any]:
     return _Classes.by_stype[stype]
 
 
+_scalars: dict[Any, jax.Array] = {}
+_MAX_SCALARS = 4096
+
+
+def device_scalar(value: float, ctx: Context) -> jax.Array:
+    """Returns a weakly typed scalar on the device. Making one costs more than a small op, so they are kept."""
+    device = ctx.where[1]
+    key = (value if value else str(value), device)  # 0.0 == -0.0, but they are not the same operand
+    hit = _scalars.get(key)
+    if hit is None:
+        if len(_scalars) >= _MAX_SCALARS:
+            _scalars.clear()
+        with jax.enable_x64(True):
+            hit = _scalars[key] = jax.device_put(value, device)
+    return hit
+
+
 def to_device(value: Any, ctx: Context, dtype: Any = None) -> jax.Array:
     """Returns a committed JAX array on the device of `ctx`, with 64-bit types kept.
 
