@@ -203,3 +203,25 @@ def fill(namespace: str, own: dict[str, Any],
         return sorted({*names_in(namespace), *(n for n in own if n not in hidden)})
 
     return get, names
+
+
+def fluent(owner: str, module: str, function_in: Callable[[str, str], Any]) -> Callable[[str], list[Callable[..., Any]]]:
+    """Returns a maker of methods that are the operator of the same name with `self` as its first input.
+
+    Args:
+      owner: the class that the methods stand in.
+      module: "mx.nd" or "mx.sym", for their docstrings.
+      function_in: (namespace, name) -> the function.
+
+    The maker takes names separated by spaces and returns one method for each.
+    """
+
+    def make(name: str) -> Callable[..., Any]:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return function_in("op", name)(self, *args, **kwargs)
+
+        method.__name__, method.__qualname__ = name, f"{owner}.{name}"
+        method.__doc__ = f"Returns `{module}.{name}` of this {owner}; see there for the other arguments."
+        return method
+
+    return lambda names: [make(n) for n in names.split()]

@@ -72,7 +72,7 @@ def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = _Nul
     return _sample("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, kwargs)
 
 
-def multinomial(data: Symbol, shape: Any = _Null, get_prob: bool = False, dtype: Any = "int32", **kwargs: Any) -> Symbol:
+def multinomial(data: Symbol, shape: Any = _Null, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
     """Categories drawn with the probabilities `data`; with `get_prob` their log likelihood as a second output."""
     attrs = {"get_prob": str(get_prob), "dtype": attr_text("dtype", dtype)}
     if shape is not _Null:

@@ -12,13 +12,14 @@ from symjax.lowering import registry
 from symjax.lowering.errors import MXNetError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node, copy_graph
 from symjax.symbol import _infer, _inspect, _json
+from symjax.symbol._fluent import Fluent
 from symjax.symbol._compose import HIDDEN_KEYS, create_node, hide
 
 if TYPE_CHECKING:
     from symjax.executor import Executor
 
 
-class Symbol:
+class Symbol(Fluent):
     """One or more outputs of a symbolic graph.
 
     A symbol is made by `Variable`, by calling an operator of `symjax.sym`, by `Group`, or by `load`. It can be composed
