@@ -34,9 +34,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60, help="time for each target")
     parser.add_argument("--target", choices=TARGETS, action="append", help="default: all of them")
     parser.add_argument("--corpus", type=Path, help="where to keep new inputs between runs (default: nowhere)")
-    parser.add_argument(
-        "--save", action="store_true", help="add small new inputs to the repository"
-    )
+    parser.add_argument("--save", action="store_true", help="add small new inputs to the repository")
     parser.add_argument("--findings", type=Path, default=Path("out/fuzz"), help="where inputs that fail go")
     options = parser.parse_args()
     options.findings = options.findings.resolve()  # the targets run in the repository, whatever folder this is
