@@ -112,8 +112,8 @@ def ftml(h: Any, w: Array, g: Array, d: Array, v: Array, z: Array) -> tuple[Arra
 
 
 def signsgd(h: Any, w: Array, g: Array) -> tuple[Array]:
-    """(1 - lr wd) w - lr sign(g)."""
-    return ((1 - h.lr * h.wd) * w - h.lr * jnp.sign(gradient(h, g)),)
+    """(1 - lr wd) w - lr sign(g); neither rescaling nor clipping changes the sign."""
+    return ((1 - h.lr * h.wd) * w - h.lr * jnp.sign(g),)
 
 
 def signum(h: Any, w: Array, g: Array, mom: Array) -> tuple[Array, Array]:

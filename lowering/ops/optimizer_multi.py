@@ -16,12 +16,9 @@ from symjax.lowering.ops.optimizer_update import clipping, momentum, number, res
 from symjax.lowering.params import Floats, Params, Shape, param
 from symjax.lowering.registry import SAME, ShapeLike, op
 
-MAX_WEIGHTS = 256
-"""Weights that one op can update."""
-
 
 def _count() -> Any:
-    return param(1, ge=1, le=MAX_WEIGHTS, doc="Number of weights.")
+    return param(1, ge=1, doc="Number of weights.")
 
 
 def _lrs() -> Any:
@@ -103,8 +100,8 @@ class _Layout:
     def names(self, p: Any) -> tuple[str, ...]:
         return (*(f"{r}_{i}" for i in range(self.number(p)) for r in self.roles), *self.tail)
 
-    def aux(self) -> tuple[str, ...]:
-        return tuple(f"{s}_{i}" for i in range(MAX_WEIGHTS) for s in self.states)
+    def aux(self, p: Any) -> tuple[str, ...]:
+        return tuple(f"{s}_{i}" for i in range(self.number(p)) for s in self.states)
 
     def split(self, p: Any, arrays: Sequence[Any]) -> tuple[list[Sequence[Any]], Sequence[Any]]:
         """Cuts the inputs into one group per weight, and the tail."""
@@ -132,7 +129,7 @@ class _Layout:
 
 
 Update = Callable[[Any, Any, int, Sequence[Any], Sequence[Array]], tuple[Array, ...]]
-"""(params, dtype, index, tail, wide arrays) -> (new weight, new states…)."""
+"""(params, dtype, index, tail and the weight as given, wide arrays) -> (new weight, new states…)."""
 
 
 def _check_lengths(p: Any, n: int) -> None:
@@ -150,7 +147,8 @@ def _register(name: str, params: type[Params], layout: _Layout, update: Update, 
         for i, (weight, grad, *state) in enumerate(groups):
             wide = jnp.dtype(jnp.float32) if layout.mixed else wide_dtype(weight.dtype)
             own = state.pop() if layout.mixed else weight
-            new = update(p, wide, i, tail, [x.astype(wide) for x in (own, grad, *state)])
+            extra = (*tail, weight.astype(wide))
+            new = update(p, wide, i, extra, [x.astype(wide) for x in (own, grad, *state)])
             weights.append(new[0].astype(weight.dtype))
             states += [x.astype(s.dtype) for x, s in zip(new[1:], state, strict=True)]
             states += [new[0]] if layout.mixed else []
@@ -158,7 +156,7 @@ def _register(name: str, params: type[Params], layout: _Layout, update: Update, 
 
     rule.__doc__ = f"Returns the updated weights. {text}" + (
         "\n\nAll is computed on the float32 copies of half-precision weights." if layout.mixed else "")
-    op(name, params=params, inputs=layout.names, aux=layout.aux(), outputs=lambda p: layout.number(p),
+    op(name, params=params, inputs=layout.names, aux=layout.aux, outputs=lambda p: layout.number(p),
        infer_inputs=layout.shapes, infer_types=layout.types, all_inputs=("data",), source=f"{__file__}:{name}")(rule)
 
 
@@ -186,7 +184,8 @@ def _adamw(p: Any, dtype: Any, i: int, tail: Sequence[Any], x: Sequence[Array]) 
 def _lamb(p: Any, dtype: Any, i: int, tail: Sequence[Any], x: Sequence[Array]) -> tuple[Array, ...]:
     h = Hyper(p, dtype, lr=p.learning_rates[i], wd=p.wds[i], t=p.step_count[i])
     direction, mean, var = rules.lamb_direction(h, p.bias_correction, *x)
-    rate = rules.lamb_rate(h, jnp.sqrt(jnp.sum(jnp.square(x[0]))), jnp.sqrt(jnp.sum(jnp.square(direction))))
+    # MXNet: the norm is that of the half-precision weight, not of its float32 copy.
+    rate = rules.lamb_rate(h, jnp.sqrt(jnp.sum(jnp.square(tail[-1]))), jnp.sqrt(jnp.sum(jnp.square(direction))))
     return x[0] - rate * direction, mean, var
 
 
@@ -228,12 +227,15 @@ def multi_lars(p: MultiLarsParams, lrs: Array, weights_sum_sq: Array, grads_sum_
 
 
 class ResetArraysParams(Params):
-    num_arrays: int = param(doc="Number of arrays.", ge=1, le=MAX_WEIGHTS)
+    num_arrays: int = param(doc="Number of arrays.", ge=1)
+
+
+def _array_names(p: ResetArraysParams) -> tuple[str, ...]:
+    return tuple(f"array_{i}" for i in range(p.num_arrays))
 
 
 @op("reset_arrays", params=ResetArraysParams, variadic="num_arrays", outputs=(),
-    inputs=lambda p: tuple(f"array_{i}" for i in range(p.num_arrays)),
-    aux=tuple(f"array_{i}" for i in range(MAX_WEIGHTS)), infer_types=lambda p, ins, outs: (ins, outs))
+    inputs=_array_names, aux=_array_names, infer_types=lambda p, ins, outs: (ins, outs))
 def reset_arrays(p: ResetArraysParams, *arrays: Array) -> tuple[Array, ...]:
     """Sets all arrays to zero; there is no output."""
     return tuple(jnp.zeros_like(a) for a in arrays)

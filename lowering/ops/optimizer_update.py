@@ -224,8 +224,7 @@ def _register(name: str, params: type[Params], core: Core, states: tuple[str, ..
         return tuple(x.astype(old.dtype) for x, old in zip(new, (weight, *state), strict=True))
 
     def mixed_rule(p: Any, weight: Array, grad: Array, *state: Array) -> tuple[Array, ...]:
-        *state, master = state
-        new = core(Hyper(p, jnp.float32), master, grad.astype(jnp.float32), *state)
+        new = core(Hyper(p, jnp.float32), state[-1], grad.astype(jnp.float32), *state[:-1])
         return new[0].astype(weight.dtype), *new[1:], new[0]
 
     what = f"Returns the updated weight.\n\n{core.__doc__}\ng is the rescaled, clipped gradient."
