@@ -14,7 +14,7 @@ from tests.parity import arrays, golden, oracle
 from tests.parity.case import Case, graph_case, graph_json, op_case
 from tests.parity.compare import compare
 from tests.parity.record import missing
-from tests.parity.runner import Result
+from tests.parity.runner import Result, run_case
 
 CASE = op_case("exp", {"data": (2, 3)})
 
@@ -80,6 +80,51 @@ def test_errors_must_match() -> None:
     assert "no MXNetError" in problems(internal, theirs)[0]
     assert problems(internal, internal) == []
     assert "raised MXNetError" in problems(theirs, result())[0]
+
+
+def test_inference_may_be_more_lenient_or_earlier() -> None:
+    refused = {"type": "MXNetError", "mxnet": True, "text": "no"}
+    unknown, raised = {"kind": "type", "answer": [None, None, None]}, {"kind": "type", "error": refused}
+    assert problems(result(queries=[unknown]), result(queries=[raised])) == []
+    shape = {"kind": "shape", "error": refused}
+    assert "must raise" in problems(result(), result(queries=[shape]))[0]
+    failed = error("MXNetError", True)
+    assert problems({**failed, "queries": [shape]}, failed) == []
+    assert "infer_shape raised" in problems(result(queries=[shape]), result())[0]
+
+
+class Unwritten:
+    """An implementation whose backward pass leaves the gradient alone."""
+
+    def __init__(self) -> None:
+        self.sym = self.nd = self.base = self
+        self.MXNetError = ValueError
+        self.aux_dict: dict[str, object] = {}
+
+    def __getattr__(self, name: str) -> object:
+        lists = {"list_arguments": ["data"], "list_auxiliary_states": [], "list_outputs": ["o"]}
+        return lambda *a, **k: lists.get(name, self)
+
+    def array(self, value: np.ndarray, dtype: object = None) -> object:
+        return type("Array", (), {"asnumpy": lambda _: value})()
+
+    def infer_shape(self, **known: object) -> object:
+        return [[(2, 3)], [(2, 3)], []]
+
+    infer_shape_partial = infer_shape
+
+    def infer_type(self, **known: object) -> object:
+        return [[np.float32], [np.float32], []]
+
+    def forward(self, is_train: bool) -> object:
+        return [self.array(np.zeros((2, 3), "float32"))]
+
+
+def test_an_unwritten_gradient_counts_as_zero() -> None:
+    got = run_case(Unwritten(), CASE)
+    assert got["status"] == "ok" and not got["arrays"]["grad:data"].any()
+    start = run_case(Unwritten(), op_case("exp", {"data": (2, 3)}, grad_req="add"))["arrays"]["grad:data"]
+    assert start.any()
 
 
 def test_better_than_mxnet() -> None:

@@ -8,13 +8,14 @@ on a FAIL.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 
 from tests.parity import golden
 from tests.parity.case import Case
 from tests.parity.compare import compare, explain
-from tests.parity.oracle import oracle_python, run_oracle
+from tests.parity.oracle import ROOT, oracle_python, run_oracle
 from tests.parity.record import family_cases, family_names, missing, record
 from tests.parity.runner import Result, run_case
 
@@ -28,10 +29,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("-q", action="store_true", help="print failing cases only")
     parser.add_argument("--oracle", action="store_true", help="MXNet in the place of symjax")
     args = parser.parse_args(argv)
+    _cache_compilations()
     counts = [_family(f, args) for f in (family_names() if args.family == ["all"] else args.family)]
     passed, failed = (sum(c) for c in zip(*counts, strict=True))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def _cache_compilations() -> None:
+    """Most of a run is XLA compiling what has not changed since the last one: keep it (set before JAX is imported)."""
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".jax_cache"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
 def _family(family: str, args: argparse.Namespace) -> tuple[int, int]:

@@ -39,7 +39,7 @@ def compare(case: Case, golden: Result, got: Result) -> Verdict:
         if got["names"] and got["names"].get(kind) != names:
             verdict.say(f"{kind} are named {got['names'].get(kind)}, expected {names}")
     for want, have in zip(golden["queries"], got["queries"], strict=False):
-        _query(verdict, case, want, have)
+        _query(verdict, case, want, have, failed)
     _arrays(verdict, case, golden, got)
     return verdict
 
@@ -66,15 +66,18 @@ def _clear(verdict: Verdict, where: str, want: dict[str, Any] | None, have: dict
         verdict.say(f"{where} raised {have['type']}, which is no MXNetError: {have['text']}")
 
 
-def _query(verdict: Verdict, case: Case, want: Result, have: Result) -> None:
+def _query(verdict: Verdict, case: Case, want: Result, have: Result, failed: bool) -> None:
     where = f"infer_{want['kind']}"
     if "error" in want:
-        if case.better:
+        # MXNet's type inference refuses some graphs whose types are not all given; leaving them unknown is as good.
+        if case.better or (want["kind"] == "type" and not failed and "answer" in have):
             return
         if "error" not in have:
             verdict.say(f"{where} gave {have['answer']}, must raise: {want['error']['text']}")
         else:
             _clear(verdict, where, want["error"], have["error"])
+    elif "error" in have and failed and not case.better:
+        _clear(verdict, where, None, have["error"])  # what MXNet finds when it runs may be found here
     elif "error" in have:
         verdict.say(f"{where} raised {have['error']['type']}: {have['error']['text']}, expected {want['answer']}")
     elif want["answer"] != have["answer"]:
