@@ -50,6 +50,7 @@ BROADCAST: ShapeTrait = "broadcast"
 """The output is the numpy broadcast of the inputs."""
 
 _MAX_OUTPUTS = 65_536
+_MAX_INPUTS = 65_536
 _ASKABLE = ("train", "key", "out_shapes", "subgraphs")
 
 
@@ -164,7 +165,7 @@ def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParam
         every = tuple(all_inputs) if all_inputs is not None else (
             names if isinstance(names, tuple) else tuple(positional))
         code = rule.__code__ if hasattr(rule, "__code__") else None
-        made = Op(name=name, aliases=tuple(aliases), params=params, rule=rule, input_names=_as_names(names),
+        made = Op(name=name, aliases=tuple(aliases), params=params, rule=rule, input_names=_input_names(names, variadic),
                   output_names=_output_names(outputs), aux_names=_as_names(aux), num_visible=lambda p: 0, variadic=variadic,
                   shape=shape, infer_inputs=infer_inputs, infer_types=infer_types, is_loss=is_loss,
                   input_attrs=input_attrs or {}, infer_outputs=infer_outputs, all_inputs=every,
@@ -185,6 +186,21 @@ def _as_names(names: Names) -> Callable[[Any], tuple[str, ...]]:
     if callable(names):
         return names
     return lambda p: names
+
+
+def _input_names(names: Names, variadic: str | None) -> Callable[[Any], tuple[str, ...]]:
+    given = _as_names(names)
+    if not variadic:
+        return given
+
+    def checked(p: Any) -> tuple[str, ...]:
+        # a file may claim any number; no names are made for one that no graph can have
+        count = getattr(p, variadic, None) or 0
+        if count > _MAX_INPUTS:
+            raise ParamError(f"{variadic} is {count}, more than the {_MAX_INPUTS} inputs that a node can have")
+        return given(p)
+
+    return checked
 
 
 def _output_names(outputs: Any) -> Callable[[Any], tuple[str, ...]]:

@@ -48,11 +48,13 @@ def _move_to_input(n: Node, key: str, value: str, input_name: str, hidden: str) 
 
 def _add_missing_inputs(n: Node) -> None:
     """Files before 0.9.0 do not list auxiliary states."""
+    if n.op is None or n.op.variadic is not None:
+        return
     try:
         names = n.input_names
     except MXNetError:
         return
-    if len(n.inputs) < len(names) and (n.op is None or n.op.variadic is None):
+    if len(n.inputs) < len(names):
         n.inputs += [Entry(implicit_variable(n, name), 0) for name in names[len(n.inputs):]]
 
 
