@@ -136,10 +136,11 @@ def _to_host(source: Any, kind: np.dtype) -> np.ndarray:
     """A private copy: JAX may use the memory of the array it is given, and the caller may write to the source."""
     if isinstance(source, (list, tuple)) and any(isinstance(x, NDArrayBase) for x in source):
         source = [x.asnumpy() if isinstance(x, NDArrayBase) else x for x in source]
-    if isinstance(source, (np.ndarray, jax.Array)):
-        with np.errstate(all="ignore"):
-            return np.array(np.asarray(source).astype(kind), order="C", copy=None if source.dtype != kind else True)
-    return np.array(source, dtype=kind, order="C")
+    host = np.asarray(source)
+    if host.dtype == object:
+        raise TypeError(f"{type(source).__name__} holds something other than numbers")
+    with np.errstate(all="ignore"):
+        return np.array(host.astype(kind), order="C", copy=None if host.dtype != kind else True)
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type[NDArray] = NDArray) -> Any:
