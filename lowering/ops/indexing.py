@@ -115,7 +115,7 @@ def _pick_index(p: PickParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> l
         return ins
     axis = axis_of(p.axis, len(ins[0]))
     rest = without(ins[0], axis)
-    return [ins[0], (*rest[:axis], 1, *rest[axis:]) if p.keepdims else rest or (1,)]
+    return [ins[0], rest or (1,)]
 
 
 @op("pick", aliases=("choose_element_0index", "_npx_pick"), params=PickParams, infer_inputs=_pick_index,
@@ -286,7 +286,7 @@ def onehot_encode(p: Params, lhs: Array, rhs: Array) -> Array:
 
 
 class IndexShapeParams(Params):
-    shape: Shape = param((), doc="Shape of the array that is indexed; its first size may be -1.")
+    shape: Shape | None = param(None, doc="Shape of the array that is indexed; its first size may be -1.")
 
 
 def _need_shape(p: IndexShapeParams) -> Shape:
@@ -296,7 +296,7 @@ def _need_shape(p: IndexShapeParams) -> Shape:
 
 
 @op("_ravel_multi_index", aliases=("ravel_multi_index",), params=IndexShapeParams,
-    infer_inputs=lambda p, ins, outs: [outs[0] and (len(p.shape), *outs[0])])
+    infer_inputs=lambda p, ins, outs: [outs[0] and (len(_need_shape(p)), *outs[0])])
 def ravel_multi_index(p: IndexShapeParams, data: Array) -> Array:
     """Flat indices from coordinates: (rank, N) gives (N,), in row-major order. Nothing is checked against `shape`."""
     shape = _need_shape(p)

@@ -69,7 +69,17 @@ class StackParams(Params):
     num_args: int = param(doc="How many inputs.", ge=1)
 
 
-@op("stack", params=StackParams, inputs=arg_names, variadic="num_args", all_inputs=("data",))
+def _stack_inputs(p: StackParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
+    """All inputs have one shape: any of them, or the output's without the new axis."""
+    known = [s for s in ins if s is not None]
+    if outs[0]:
+        axis = axis_of(p.axis, len(outs[0]))
+        known.append((*outs[0][:axis], *outs[0][axis + 1:]))
+    return [max(known, key=lambda s: sum(d > 0 for d in s))] * len(ins) if known else ins
+
+
+@op("stack", params=StackParams, inputs=arg_names, variadic="num_args", all_inputs=("data",),
+    infer_inputs=_stack_inputs)
 def stack(p: StackParams, *data: Array) -> Array:
     """Joins arrays of one shape along a new axis."""
     if len({a.shape for a in data}) > 1:
@@ -78,7 +88,7 @@ def stack(p: StackParams, *data: Array) -> Array:
 
 
 class SliceChannelParams(Params):
-    num_outputs: int = param(doc="Number of equal parts.", ge=1)
+    num_outputs: int = param(doc="Number of equal parts.", ge=1, le=65_536)
     axis: int = param(1, doc="Axis to split.")
     squeeze_axis: bool = param(False, doc="Drop the axis where the parts have size 1.")
 
@@ -122,7 +132,7 @@ class SplitV2Params(Params):
 
 
 @op("_split_v2", aliases=("_npi_split",), params=SplitV2Params,
-    outputs=lambda p: _numbered(p.sections or len(p.indices)))
+    outputs=lambda p: p.sections or len(p.indices))
 def split_v2(p: SplitV2Params, data: Array) -> tuple[Array, ...]:
     """Splits `data` along an axis at given positions, or into `sections` parts.
 

@@ -280,16 +280,21 @@ def makediag(p: DiagonalParams, A: Array) -> Array:
 
 
 def _triangle(p: TriangleParams, n: int) -> tuple[Array, Array]:
-    """Rows and columns of the triangle's elements, row by row."""
+    """Rows and columns of the triangle's elements: a lower one row by row, an upper one column by column."""
     lower = p.lower if p.offset == 0 else p.offset < 0
     cells = [(i, j) for i in range(n) for j in range(n) if (j <= i + p.offset if lower else j >= i + p.offset)]
+    if not lower:
+        cells.sort(key=lambda c: c[::-1])
     rows, columns = zip(*cells, strict=True) if cells else ((), ())
     return jnp.asarray(rows, jnp.int32), jnp.asarray(columns, jnp.int32)
 
 
 @op("_linalg_extracttrian", aliases=("linalg_extracttrian",), params=TriangleParams)
 def extracttrian(p: TriangleParams, A: Array) -> Array:
-    """Elements of a triangle, row by row: (…, n, n) gives (…, m(m+1)/2) with m = n - |offset|."""
+    """Elements of a triangle: (…, n, n) gives (…, m(m+1)/2) with m = n - |offset|.
+
+    The lower triangle is read row by row, the upper one column by column.
+    """
     rows, columns = _triangle(p, _square(A))
     return A[..., rows, columns]
 

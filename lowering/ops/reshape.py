@@ -31,13 +31,13 @@ def reshape_target(src: Sequence[int], codes: Sequence[int], reverse: bool = Fal
       ShapeError: the codes ask for axes that are not there, or the sizes do not agree.
     """
     if not reverse:
-        return _resolve(src, _tokens(codes))
+        return _fill(src, *_resolve(src, _tokens(codes)))
     try:
         # MXNet: it turns the whole list round, so that a -4 stands after its two factors.
         tokens = _tokens(codes[::-1])
     except ShapeError:
         tokens = [(t[0], *t[:0:-1]) for t in reversed(_tokens(codes))]
-    return _resolve(src[::-1], tokens)[::-1]
+    return _fill(src[::-1], *_resolve(src[::-1], tokens))[::-1]
 
 
 def _tokens(codes: Sequence[int]) -> list[tuple[int, ...]]:
@@ -54,12 +54,13 @@ def _tokens(codes: Sequence[int]) -> list[tuple[int, ...]]:
     return out
 
 
-def _resolve(src: Sequence[int], tokens: list[tuple[int, ...]]) -> tuple[int, ...]:
+def _resolve(src: Sequence[int], tokens: list[tuple[int, ...]]) -> tuple[list[int], int | None]:
+    """Applies codes; returns the sizes and the place of -1. A size that follows from a 0 in `src` is 0."""
     out: list[int] = []
     at, infer = 0, None
     for code, *factors in tokens:
         need = {0: 1, -3: 2, -4: 1}.get(code, 0)
-        if at + need > len(src):
+        if need and at + need > len(src):
             raise ShapeError(f"reshape code {code} needs {need} more source axes, but {tuple(src)} has "
                              f"{max(len(src) - at, 0)} left")
         if code == -2:
@@ -78,7 +79,7 @@ def _resolve(src: Sequence[int], tokens: list[tuple[int, ...]]) -> tuple[int, ..
                 infer = len(out)
             out.append(src[at] if code == 0 else 1 if code == -1 else code)
             at += 1
-    return _fill(src, out, infer)
+    return out, infer
 
 
 def _split_axis(size: int, factors: Sequence[int]) -> list[int]:
@@ -86,7 +87,7 @@ def _split_axis(size: int, factors: Sequence[int]) -> list[int]:
     if a == b == -1:
         raise ShapeError("only one of the two sizes after -4 can be -1")
     a, b = (size // b if a == -1 else a), (size // a if b == -1 else b)
-    if a * b != size:
+    if size and a * b != size:
         raise ShapeError(f"an axis of size {size} cannot be split into {tuple(factors)}")
     return [a, b]
 
@@ -116,8 +117,9 @@ def _legacy_target(src: Sequence[int], p: ReshapeParams) -> tuple[int, ...]:
 def _reshape_input(p: ReshapeParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
     """One unknown axis of the data follows from the size of a known output."""
     src, out = ins[0], outs[0]
-    if (out is None or 0 in out) and p.shape and all(d > 0 for d in p.shape):
-        out = p.shape
+    if src is not None and (out is None or 0 in out) and p.shape and not p.reverse:
+        sizes, infer = _resolve(src, _tokens(p.shape))
+        out = tuple(sizes) if infer is None else None
     if src is None or out is None or 0 in out or src.count(0) != 1:
         return ins
     known = math.prod(d for d in src if d)

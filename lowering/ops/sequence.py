@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 from jax import Array
 
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.params import Params, param
-from symjax.lowering.registry import ShapeLike, first_input_dtype, op
+from symjax.lowering.registry import ShapeLike, op
 
 
 class SequenceParams(Params):
@@ -28,6 +30,13 @@ def _lengths_shape(p: SequenceParams, ins: list[ShapeLike], outs: list[ShapeLike
     if not p.use_sequence_length or data is None or len(data) < 2:
         return ins
     return [data, (data[1 - _time_axis(p)],)]
+
+
+def _types(p: SequenceParams, ins: list[str | None], outs: list[str | None]) -> tuple[Sequence[str | None],
+                                                                                    Sequence[str | None]]:
+    """Lengths may have any type; that of the data where nothing says it."""
+    known = ins[0] or outs[0]
+    return [known, *(t or known for t in ins[1:])], [known]
 
 
 def _time_axis(p: SequenceParams) -> int:
@@ -58,7 +67,7 @@ def _steps(x: Array) -> Array:
 
 
 @op("SequenceMask", aliases=("_npx_sequence_mask",), params=SequenceMaskParams, inputs=_inputs,
-    infer_inputs=_lengths_shape, infer_types=first_input_dtype)
+    infer_inputs=_lengths_shape, infer_types=_types)
 def sequence_mask(p: SequenceMaskParams, data: Array, sequence_length: Array | None = None) -> Array:
     """Writes `value` to all steps at or after the length of each sequence: (T, N, …) and (N,) give (T, N, …)."""
     x, lengths = _by_time(p, data, sequence_length)
@@ -68,7 +77,7 @@ def sequence_mask(p: SequenceMaskParams, data: Array, sequence_length: Array | N
     return jnp.moveaxis(x, 0, p.axis)
 
 
-@op("SequenceLast", params=SequenceParams, inputs=_inputs, infer_inputs=_lengths_shape, infer_types=first_input_dtype)
+@op("SequenceLast", params=SequenceParams, inputs=_inputs, infer_inputs=_lengths_shape, infer_types=_types)
 def sequence_last(p: SequenceParams, data: Array, sequence_length: Array | None = None) -> Array:
     """Takes the last step of each sequence: (T, N, …) and (N,) give (N, …).
 
@@ -82,7 +91,7 @@ def sequence_last(p: SequenceParams, data: Array, sequence_length: Array | None 
 
 
 @op("SequenceReverse", params=SequenceParams, inputs=_inputs, infer_inputs=_lengths_shape,
-    infer_types=first_input_dtype)
+    infer_types=_types)
 def sequence_reverse(p: SequenceParams, data: Array, sequence_length: Array | None = None) -> Array:
     """Reverses the first `sequence_length` steps of each sequence and leaves the rest: (T, N, …) stays (T, N, …)."""
     if p.axis != 0:

@@ -8,7 +8,7 @@ from jax import Array, lax
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._axes import axes_of, axis_of
 from symjax.lowering.params import OptShape, Params, Shape, param
-from symjax.lowering.registry import first_input_dtype, op
+from symjax.lowering.registry import ShapeLike, first_input_dtype, op
 
 
 class SliceParams(Params):
@@ -47,14 +47,23 @@ def slice_op(p: SliceParams, data: Array) -> Array:
     return data[_slices(p, data.shape)]
 
 
-@op("_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), params=SliceParams)
+def _slice_shape(p: SliceParams, shape: tuple[int, ...]) -> tuple[int, ...]:
+    where = _slices(p, shape)
+    return tuple(len(range(*s.indices(d))) for s, d in zip(where, shape, strict=False)) + shape[len(where):]
+
+
+def _assigned(p: SliceParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
+    lhs = ins[0] if ins[0] is not None else outs[0]
+    return [lhs, ins[1] if lhs is None or 0 in lhs else _slice_shape(p, lhs)]
+
+
+@op("_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), params=SliceParams, infer_inputs=_assigned)
 def slice_assign(p: SliceParams, lhs: Array, rhs: Array) -> Array:
     """Returns `lhs` with the slice replaced by `rhs`, which has exactly the slice's shape."""
-    where = _slices(p, lhs.shape)
-    want = tuple(len(range(*s.indices(d))) for s, d in zip(where, lhs.shape, strict=False)) + lhs.shape[len(where):]
+    want = _slice_shape(p, lhs.shape)
     if rhs.shape != want:
         raise ShapeError(f"argument 'rhs': expected {want}, the shape of the slice, got {rhs.shape}")
-    return lhs.at[where].set(rhs)
+    return lhs.at[_slices(p, lhs.shape)].set(rhs)
 
 
 @op("_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),

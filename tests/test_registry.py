@@ -1,0 +1,255 @@
+"""Every registered op: declared as in MXNet, typed as it runs, compiled as it runs, lowered for every platform.
+
+All ops are checked on one parity case each; the marker `slow` adds every case and the gradients. A seeded sample of ops
+(SYMJAX_SEED) is also run, eagerly and compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import types
+import typing
+from typing import Any, Literal
+
+import jax
+import jax.export
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from symjax.lowering.errors import MissingLoweringError
+from symjax.lowering.params import Params, Spec, to_text
+from symjax.lowering.registry import Op
+from tests.registry_cases import (
+    KEY,
+    OPERATORS,
+    Use,
+    default_text,
+    enum_values,
+    key_data,
+    mxnet_operators,
+    own_ops,
+    same_default,
+    spellings,
+    uses,
+)
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+DYNAMIC = {"_contrib_boolean_mask"}
+"""Ops whose result's shape depends on values: they refuse to be traced."""
+SAMPLE = 40
+
+OPS = own_ops()
+by_name = pytest.mark.parametrize("op", OPS, ids=lambda o: o.name)
+
+
+def first_use(op: Op) -> Use:
+    """The op in a parity case; that each has one is `test_every_op_has_a_case`'s business."""
+    found = uses().get(op.name)
+    if not found:
+        pytest.skip("no parity case that MXNet runs shows this op")
+    return found[0]
+
+
+# ---- (a) declarations
+
+
+@by_name
+def test_declared_as_in_mxnet(op: Op) -> None:
+    if not mxnet_operators():
+        pytest.skip(f"{OPERATORS} is not there")
+    theirs = mxnet_operators().get(op.name)
+    if theirs is None:
+        return  # a name that MXNet registers without documenting it
+    assert set(theirs["aliases"]) <= {op.name, *op.aliases}
+    inputs = [i[0] for i in theirs["inputs"]]
+    if "subgraphs" in op.asks:  # MXNet counts the subgraphs as inputs
+        inputs = [n for n in inputs if n not in ("fn", "cond", "func", "then_branch", "else_branch")]
+    assert inputs == list(op.all_inputs[:len(inputs)])  # auxiliary states follow, where MXNet does not list them
+    specs = {n: s for n, s in op.params.__specs__.items() if n in theirs["params"] or n != op.variadic}
+    assert list(specs) == list(theirs["params"]) or set(specs) == set(theirs["params"])
+
+
+@by_name
+def test_defaults_as_in_mxnet(op: Op) -> None:
+    declared = mxnet_operators().get(op.name, {}).get("params", {})
+    for name, text in declared.items():
+        spec, default = op.params.__specs__[name], default_text(text)
+        assert spec.field.doc, f"{name} has no documentation"
+        if enum_values(text):
+            assert enum_values(text) <= spellings(spec.type), name
+        if default is None:
+            assert spec.required == text.endswith("required") or "required" not in text, name
+        else:
+            assert not spec.required and same_default(spec, default), f"{name}: {spec.default!r}, MXNet {default}"
+
+
+def test_aliases_are_those_of_mxnet_ops() -> None:
+    """No two declarations of MXNet are merged into one op here, and none is split."""
+    for theirs in mxnet_operators().values():
+        here = {o.name for o in OPS for n in (o.name, *o.aliases) if n in theirs["aliases"]}
+        assert len(here) <= 1, f"{theirs['name']} is {here} here"
+
+
+def test_list_what_is_not_registered(capsys: pytest.CaptureFixture[str]) -> None:
+    here = {n for o in OPS for n in (o.name, *o.aliases)}
+    lacking = sorted(set(mxnet_operators()) - here)
+    with capsys.disabled():
+        print(f"\n{len(here & set(mxnet_operators()))} of MXNet's {len(mxnet_operators())} operators are registered; "
+              f"not yet: {' '.join(lacking)}")
+    assert len(OPS) >= 250
+
+
+@by_name
+def test_documented(op: Op) -> None:
+    assert op.doc, f"the rule at {op.source} has no docstring"
+    assert op.doc.split("\n\n")[0].rstrip().endswith((".", ":"))
+
+
+# ---- (b) types, compilation
+
+
+def check_types(use: Use) -> None:
+    """The types that the rule gives are those that inference says."""
+    with jax.enable_x64(True):
+        got = jax.eval_shape(use.function(), KEY, *use.avals)
+    assert len(got) >= len(use.types), f"{use.case.id}: {len(got)} outputs, {len(use.types)} declared"
+    for i, (want, have) in enumerate(zip(use.types, got, strict=False)):
+        assert want is None or have.dtype.name == want, f"{use.case.id}: output {i} is {have.dtype}, inferred {want}"
+
+
+@by_name
+def test_types_are_inferred_as_they_run(op: Op) -> None:
+    first_use(op)
+    if op.name not in DYNAMIC:
+        for use in uses()[op.name][:3]:
+            check_types(use)
+
+
+def check_jit(use: Use) -> None:
+    """Compiled and step by step give the same numbers."""
+    with jax.enable_x64(True):
+        inputs, f = use.inputs(), use.function()
+        eager, compiled = f(key_data(), *inputs), jax.jit(f)(key_data(), *inputs)
+    for a, b in zip(eager, compiled, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        rtol = 2e-2 if a.dtype.name == "bfloat16" else 5e-3 if a.dtype == np.float16 else 1e-5
+        a, b = (np.asarray(x).astype(np.float64) for x in (a, b))
+        scale = float(np.max(np.abs(a[np.isfinite(a)]), initial=0.0))
+        np.testing.assert_allclose(b, a, rtol=rtol, atol=rtol * scale, equal_nan=True, err_msg=use.case.id)
+
+
+def sampled(n: int) -> list[Op]:
+    """Some ops, drawn by SYMJAX_SEED."""
+    return random.Random(os.environ.get("SYMJAX_SEED", "0")).sample(OPS, min(n, len(OPS)))
+
+
+@pytest.mark.parametrize("op", sampled(SAMPLE), ids=lambda o: o.name)
+def test_compiled_as_eager(op: Op) -> None:
+    use = first_use(op)
+    if op.name not in DYNAMIC:
+        check_jit(use)
+
+
+def test_dynamic_ops_refuse_tracing() -> None:
+    for op in OPS:
+        if op.name in DYNAMIC:
+            with pytest.raises(MissingLoweringError, match="depends on the values"):
+                jax.eval_shape(lambda *a, op=op: op.rule(op.params(), *a), *[jax.ShapeDtypeStruct((3,), np.float32)] * 2)
+
+
+# ---- (c) platforms
+
+
+def check_export(use: Use, train: bool = False) -> None:
+    """The portable rule lowers for every platform, and each variant for its own."""
+    with jax.enable_x64(True):
+        jax.export.export(jax.jit(use.function(train=train)), platforms=PLATFORMS)(KEY, *use.avals)
+        for v in use.op.variants:
+            if v.when is None or v.when(use.params, use.avals):
+                platforms = PLATFORMS if v.platform is None else (v.platform,)
+                jax.export.export(jax.jit(use.function(v.rule, train)), platforms=platforms)(KEY, *use.avals)
+
+
+@by_name
+def test_lowers_for_every_platform(op: Op) -> None:
+    use = first_use(op)
+    if op.name not in DYNAMIC:
+        check_export(use)
+        if "train" in op.asks:
+            check_export(use, train=True)
+
+
+@pytest.mark.slow
+@by_name
+def test_every_case(op: Op) -> None:
+    """Types, compilation and lowering of every case, and the lowering of the gradient."""
+    first_use(op)
+    if op.name in DYNAMIC:
+        return
+    for use in uses()[op.name]:
+        check_types(use)
+        check_jit(use)
+        check_export(use)
+    check_gradient_export(uses()[op.name][0])
+
+
+def check_gradient_export(use: Use) -> None:
+    """The gradient with respect to every floating-point input lowers for every platform."""
+    wrt = [i for i, s in enumerate(use.avals) if np.issubdtype(s.dtype, np.floating)]
+
+    def gradient(key: Any, *inputs: Any) -> Any:
+        def f(*diff: Any) -> Any:
+            full = list(inputs)
+            for i, v in zip(wrt, diff, strict=True):
+                full[i] = v
+            return use.function(train=True)(key, *full)
+
+        outs, pull = jax.vjp(f, *(inputs[i] for i in wrt))
+        return pull(tuple(jax.numpy.ones_like(o) if np.issubdtype(o.dtype, np.floating) else
+                          np.zeros(o.shape, jax.dtypes.float0) for o in outs))
+
+    with jax.enable_x64(True):
+        jax.export.export(jax.jit(gradient), platforms=PLATFORMS)(KEY, *use.avals)
+
+
+# ---- (d) parameters as text
+
+
+def values_of(tp: Any, spec: Spec) -> st.SearchStrategy[Any]:
+    """Values that a parameter of this type can have."""
+    f, origin, args = spec.field, typing.get_origin(tp), typing.get_args(tp)
+    if origin in (types.UnionType, typing.Union):
+        return st.one_of(*(st.none() if a is type(None) else values_of(a, spec) for a in args))
+    if origin is Literal:
+        return st.sampled_from(args)
+    if origin is tuple:
+        return st.lists(values_of(args[0], spec), max_size=4).map(tuple)
+    if tp is bool:
+        return st.booleans()
+    if tp is int:
+        low = max((b for b in (f.ge, None if f.gt is None else f.gt + 1) if b is not None), default=-(2**62))
+        return st.integers(int(low), int(2**62 if f.le is None else f.le))
+    if tp is float:
+        return st.floats(f.ge if f.gt is None else f.gt, f.le, exclude_min=f.gt is not None, allow_nan=False)
+    return st.text(max_size=5).filter(lambda t: t.strip() != "None")
+
+
+@st.composite
+def parameters(draw: st.DrawFn) -> Params:
+    """Any op's parameters with any values."""
+    specs = draw(st.sampled_from(PARAMS)).__specs__
+    cls = next(c for c in PARAMS if c.__specs__ is specs)
+    return cls(**{n: draw(values_of(s.type, s)) for n, s in specs.items()})
+
+
+PARAMS = sorted({o.params for o in OPS}, key=lambda c: (c.__module__, c.__name__))
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(parameters())
+def test_parameters_survive_text(p: Params) -> None:
+    assert type(p).parse(p.to_attrs()) == p
+    assert type(p).parse({n: to_text(getattr(p, n)) for n in p.__specs__}) == p
