@@ -26,11 +26,23 @@ def _relu(x: Array) -> Array:
     return jnp.where((x > 0) | jnp.isnan(x), x, jnp.zeros((), x.dtype))
 
 
+@jax.custom_jvp
+def _softsign(x: Array) -> Array:
+    return x / (1 + jnp.abs(x))
+
+
+@_softsign.defjvp
+def _softsign_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    # Autodiff of the quotient would give NaN at infinity instead of 0.
+    x, t = primals[0], tangents[0]
+    return _softsign(x), t / jnp.square(1 + jnp.abs(x))
+
+
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": _relu,
     "sigmoid": lax.logistic,
     "softrelu": jax.nn.softplus,
-    "softsign": jax.nn.soft_sign,
+    "softsign": _softsign,
     "tanh": jnp.tanh,
 }
 
@@ -69,9 +81,9 @@ def _negative(x: Array, f: Callable[[Array], Array]) -> Array:
 
 
 def _prelu_slope(data: Array, gamma: Array) -> Array:
-    if gamma.shape == data.shape or gamma.size == 1:
-        return gamma if gamma.shape == data.shape else gamma.reshape((1,) * data.ndim)
-    # MXNet: its greedy match of dimensions puts gamma on axis 0 when batch and channels are equal; here always axis 1.
+    if gamma.size == 1:
+        return gamma.reshape((1,) * data.ndim)
+    # MXNet: gamma goes to the first axis of its size, the batch when that equals the channels; here always to axis 1.
     if gamma.ndim == 1 and data.ndim > 1 and gamma.shape[0] == data.shape[1]:
         return along(gamma, 1, data.ndim)
     raise ShapeError(f"argument gamma: expected shape (1,) or ({data.shape[1] if data.ndim > 1 else 1},) for data of "
@@ -108,6 +120,7 @@ def leaky_relu(p: LeakyReLUParams, data: Array, gamma: Array | None = None, *, t
     if p.act_type == "elu":
         return _negative(data, lambda x: p.slope * jnp.expm1(x))
     if p.act_type == "selu":
+        # MXNet: its gradient below 0 is scale * (alpha + out), not the derivative scale * alpha * e^x used here.
         return _SELU_SCALE * _negative(data, lambda x: _SELU_ALPHA * jnp.expm1(x))
     return _negative(data, lambda x: p.slope * x)
 
@@ -119,6 +132,7 @@ class SoftmaxActivationParams(Params):
 @op("SoftmaxActivation", params=SoftmaxActivationParams, shape=SAME)
 def softmax_activation(p: SoftmaxActivationParams, data: Array) -> Array:
     """Softmax over axis 1 (mode channel) or the last axis (mode instance)."""
-    # MXNet: its text says that "instance" normalises the whole instance, its kernel takes the last axis.
+    # MXNet: its text says that "instance" normalises the whole instance, its kernel takes the last axis; its gradient
+    # for more than two dimensions is that of neither, here it is the derivative.
     axis = 1 if p.mode == "channel" else -1
     return jax.nn.softmax(widen(data), axis=axis).astype(data.dtype)

@@ -94,7 +94,7 @@ def _inputs(p: _AnyParams) -> tuple[str, ...]:
     return ("data", "weight") if p.no_bias else ("data", "weight", "bias")
 
 
-def _infer(p: _AnyParams, ins: list[ShapeLike], data: ShapeLike, weight: ShapeLike) -> list[ShapeLike]:
+def _inferred(p: _AnyParams, data: ShapeLike, weight: ShapeLike) -> list[ShapeLike]:
     return [data, weight, *([] if p.no_bias else [(p.num_filter,)])]
 
 
@@ -102,10 +102,10 @@ def _infer_convolution(p: ConvolutionParams | ConvolutionV1Params, ins: list[Sha
                        outs: list[ShapeLike]) -> Sequence[ShapeLike]:
     w, data = _window(p), ins[0]
     if not data:
-        return _infer(p, ins, data, ins[1])
+        return ins
     _check_data(w, p.num_group, data)
     weight = w.layout.place(p.num_filter, data[w.layout.channel] // p.num_group, w.kernel)
-    return _infer(p, ins, _data_from_output(w, data, outs[0]), weight)
+    return _inferred(p, _data_from_output(w, data, outs[0]), weight)
 
 
 def _data_from_output(w: _Window, data: tuple[int, ...], out: ShapeLike) -> ShapeLike:
@@ -168,6 +168,8 @@ def _deconvolution_pad(p: DeconvolutionParams, w: _Window,
     n = len(p.kernel)
     adj = per_axis("adj", p.adj, n, 0, 0)
     target = per_axis("target_shape", p.target_shape, n, 0, 0)
+    if not any(target) and any(a >= s for a, s in zip(adj, w.stride, strict=True)):
+        raise ParamError(f"parameter adj={adj} must be less than stride={w.stride} everywhere")
     pads, adjs = list(w.pad), list(adj)
     for i, t in enumerate(target):
         if not t:
@@ -183,10 +185,10 @@ def _deconvolution_pad(p: DeconvolutionParams, w: _Window,
 def _infer_deconvolution(p: DeconvolutionParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> Sequence[ShapeLike]:
     w, data = _window(p), ins[0]
     if not data:
-        return _infer(p, ins, data, ins[1])
+        return ins
     _check_data(w, p.num_group, data)
     weight = w.layout.place(data[w.layout.channel], p.num_filter // p.num_group, w.kernel)
-    return _infer(p, ins, data, weight)
+    return _inferred(p, data, weight)
 
 
 def _grouped_weight(p: DeconvolutionParams, w: _Window, weight: Array) -> Array:

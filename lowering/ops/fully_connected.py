@@ -23,10 +23,9 @@ def _inputs(p: FullyConnectedParams) -> tuple[str, ...]:
 
 def _infer_inputs(p: FullyConnectedParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> Sequence[ShapeLike]:
     data = batch_from_output(ins[0], outs[0])
-    weight = ins[1]
-    if data:
-        weight = (p.num_hidden, known_product(data[1:]) if p.flatten else data[-1])
-    inferred = [data, weight]
+    if not data:
+        return ins
+    inferred: list[ShapeLike] = [data, (p.num_hidden, known_product(data[1:]) if p.flatten else data[-1])]
     if not p.no_bias:
         column = ins[2] == (p.num_hidden, 1)
         inferred.append(ins[2] if column else (p.num_hidden,))

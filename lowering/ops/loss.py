@@ -69,28 +69,31 @@ def _softmax_output_backward(p: SoftmaxOutputParams, residuals: tuple[Array, Arr
 def _index_gradient(p: SoftmaxOutputParams, out: Array, label: Array) -> Array:
     """(probability - target) * grad_scale / d for labels that are class indices."""
     outer, classes, inner = _folded(p, out.shape)
-    if label.size != outer * inner:
+    if label.size < outer * inner:
         raise ShapeError(f"argument label: the gradient needs {outer * inner} class indices for data of shape "
-                         f"{out.shape}, got {label.shape}; set multi_output or preserve_shape, or give probabilities "
-                         "of data's shape")
+                         f"{out.shape}, got {label.shape}")
+    # MXNet: it asks for labels of shape data.shape[:-1] even where all classes of a sample are one softmax, and then
+    # reads the first N of them. Give (N,) labels, or set preserve_shape.
+    label = label.reshape(-1)[:outer * inner]
     x = widen(out).reshape(outer, classes, inner)
     index = label.reshape(outer, 1, inner).astype(jnp.int32)
     on = 1.0 - p.smooth_alpha
     off = p.smooth_alpha / max(classes - 1, 1)
+    # MXNet: with multi_output it leaves smooth_alpha out, against its documentation.
     target = jnp.where(index_range(classes, 1, 3) == index, jnp.asarray(on, x.dtype), jnp.asarray(off, x.dtype))
     grad = x - target
     ignored = index == int(p.ignore_label)
     if p.use_ignore:
         grad = jnp.where(ignored, jnp.zeros((), x.dtype), grad)
     scale = p.grad_scale / (1 if p.normalization == "valid" else inner)
-    return (grad * (scale / _label_count(p, label, ignored, x.dtype))).reshape(out.shape)
+    return (grad * (scale / _label_count(p, outer, ignored, x.dtype))).reshape(out.shape)
 
 
-def _label_count(p: SoftmaxOutputParams, label: Array, ignored: Array, dtype: Any) -> Array | int:
+def _label_count(p: SoftmaxOutputParams, batch: int, ignored: Array, dtype: Any) -> Array | int:
     if p.normalization == "null":
         return 1
     if p.normalization == "batch":
-        return label.shape[0]
+        return batch
     return jnp.maximum((~ignored).sum(dtype=jnp.int32), 1).astype(dtype)
 
 
@@ -115,7 +118,8 @@ def softmax_output(p: SoftmaxOutputParams, data: Array, label: Array) -> Array:
     The softmax runs over axis 1 of 2-D data, axis 1 with multi_output, the last axis with preserve_shape, otherwise
     over all but axis 0. The gradient of data is `(p - target) * grad_scale / d`, with target 1 - smooth_alpha at the
     label and smooth_alpha / (classes - 1) elsewhere. d is 1 (null), the batch size (batch) or the number of labels not
-    equal to ignore_label, at least 1 (valid); multi_output multiplies null and batch by the cells per sample.
+    equal to ignore_label, at least 1 (valid); multi_output multiplies null and batch by the cells per sample, and with
+    preserve_shape the batch is every row.
 
     label is (N,) for (N, C) data; (N, cells) or (N, cells…) with multi_output; data.shape[:-1] with preserve_shape; or
     of data's shape, then it holds target probabilities and only grad_scale applies. Its gradient is 0.
@@ -180,6 +184,11 @@ def _regression(name: str, doc: str, forward: _Elementwise, residual: _Elementwi
        infer_inputs=_infer_regression_label)(rule)
 
 
+def _sign(d: Array) -> Array:
+    # MXNet: -1 where the error is 0.
+    return jnp.where(d > 0, jnp.ones((), d.dtype), -jnp.ones((), d.dtype))
+
+
 _GRADIENT = """The gradient of data is `{0} * grad_scale / m`, m the label cells per sample, whatever head gradient
 comes. label has data's shape; (N,) is taken for (N, 1). Its gradient is 0."""
 
@@ -188,7 +197,7 @@ _regression("LinearRegressionOutput", "The identity, with the gradient of the sq
 _regression("LogisticRegressionOutput", "The sigmoid, with the gradient of the logistic loss.\n\n"
             + _GRADIENT.format("(out - label)"), lax.logistic, lambda d: d)
 _regression("MAERegressionOutput", "The identity, with the gradient of the absolute error.\n\n"
-            + _GRADIENT.format("sign(out - label)"), lambda x: x, jnp.sign)
+            + _GRADIENT.format("sign(out - label)"), lambda x: x, _sign)
 
 
 # ---- support vector machine
@@ -211,7 +220,7 @@ def _svm_forward(p: SVMOutputParams, data: Array, label: Array) -> tuple[Array, 
 
 def _svm_backward(p: SVMOutputParams, residuals: tuple[Array, Array], head: Array) -> tuple[Array, Any]:
     data, label = residuals
-    x = widen(data).reshape(data.shape[0], -1)
+    x = widen(data).reshape(-1, data.shape[-1])
     hit = index_range(x.shape[1], 1, 2) == label.reshape(-1, 1).astype(jnp.int32)
     sign = jnp.where(hit, jnp.asarray(-1, x.dtype), jnp.asarray(1, x.dtype))
     room = p.margin + sign * x
@@ -232,7 +241,7 @@ def svm_output(p: SVMOutputParams, data: Array, label: Array) -> Array:
     """The identity, with the gradient of a one-against-all hinge loss, whatever head gradient comes.
 
     With t = 1 for the label's class and -1 for the others, the gradient is `-2 t max(margin - t x, 0) c`, or
-    `-t [margin > t x] c` with use_linear, c the regularization_coefficient. data is (N, C), label (N,).
+    `-t [margin > t x] c` with use_linear, c the regularization_coefficient. data is (…, C), label data.shape[:-1].
     """
     return _svm_output(p, data, label)
 

@@ -45,7 +45,7 @@ class Normalized(NamedTuple):
 
     out: Array
     mean: Array
-    inverse_std: Array
+    spread: Array
     moving_mean: Array
     moving_var: Array
 
@@ -76,7 +76,7 @@ def _float32_statistics(p: Any, ins: list[str | None], outs: list[str | None]) -
 
 
 def _batch_norm(p: _BatchStatParams, axis: int, train: bool, data: Array, gamma: Array, beta: Array,
-                moving_mean: Array, moving_var: Array) -> Normalized:
+                moving_mean: Array, moving_var: Array, inverse: bool = True) -> Normalized:
     axis = axis_of(axis, data.ndim)
     x = widen(data)
     mean, var = moving_mean, moving_var
@@ -89,7 +89,7 @@ def _batch_norm(p: _BatchStatParams, axis: int, train: bool, data: Array, gamma:
     inverse_std = lax.rsqrt(var + p.eps)
     scale = inverse_std if p.fix_gamma else inverse_std * gamma
     out = (x - along(mean, axis, x.ndim)) * along(scale, axis, x.ndim) + along(beta, axis, x.ndim)
-    return Normalized(out.astype(data.dtype), lax.stop_gradient(mean), lax.stop_gradient(inverse_std),
+    return Normalized(out.astype(data.dtype), lax.stop_gradient(mean), lax.stop_gradient(inverse_std if inverse else var),
                       lax.stop_gradient(moving_mean), lax.stop_gradient(moving_var))
 
 
@@ -126,8 +126,9 @@ def sync_batch_norm(p: SyncBatchNormParams, data: Array, gamma: Array, beta: Arr
     """BatchNorm on axis 1 with statistics over the batch of all devices.
 
     A sharded batch is one array here, so its statistics are global by themselves; `ndev` and `key` are not needed.
+    The output var is the variance itself.
     """
-    return _batch_norm(p, 1, train, data, gamma, beta, moving_mean, moving_var)
+    return _batch_norm(p, 1, train, data, gamma, beta, moving_mean, moving_var, inverse=False)
 
 
 @op("BatchNorm_v1", params=BatchNormV1Params, aux=("moving_mean", "moving_var"), outputs=_STATS, num_visible=_visible,
@@ -135,7 +136,7 @@ def sync_batch_norm(p: SyncBatchNormParams, data: Array, gamma: Array, beta: Arr
 def batch_norm_v1(p: BatchNormV1Params, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array,
                   *, train: bool) -> Normalized:
     """The old BatchNorm on axis 1: all types are one, and the output var is the variance itself."""
-    return _batch_norm(p, 1, train, data, gamma, beta, moving_mean, moving_var)
+    return _batch_norm(p, 1, train, data, gamma, beta, moving_mean, moving_var, inverse=False)
 
 
 class LayerNormParams(Params):

@@ -11,8 +11,9 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -68,7 +69,11 @@ class _Axis:
         return self.pad, (self.out - 1) * self.stride + self.kernel - self.size - self.pad
 
     def counts(self, include_pad: bool) -> np.ndarray:
-        """How many elements of each window count, cut at the padded border or at the data."""
+        """How many elements of each window count, cut at the padded border or at the data.
+
+        A window that the full convention puts past the border has a count of 0 or less, which makes its average NaN
+        or 0 as in MXNet.
+        """
         start = np.arange(self.out) * self.stride - self.pad
         if include_pad:
             return np.minimum(start + self.kernel, self.size + self.pad) - start
@@ -84,11 +89,15 @@ def _out_size(p: PoolingParams, size: int, kernel: int, stride: int, pad: int) -
 
 def _axes(p: PoolingParams, layout: Layout, shape: Sequence[int]) -> list[_Axis]:
     n = len(p.kernel)
-    stride, pad = per_axis("stride", p.stride, n, 1, 1), per_axis("pad", p.pad, n, 0, 0)
+    if n and min(p.kernel) < 1:
+        raise ParamError(f"parameter kernel={p.kernel} must be at least 1 everywhere")
+    if p.pooling_convention == "same" and any(p.pad):
+        raise ParamError(f"parameter pad={p.pad} must be 0 with pooling_convention='same'")
+    # MXNet: "same" wants three zeros whatever the rank.
+    given = () if p.pooling_convention == "same" else p.pad
+    stride, pad = per_axis("stride", p.stride, n, 1, 1), per_axis("pad", given, n, 0, 0)
     made = []
     for axis, k, s, q in zip(layout.spatial, p.kernel, stride, pad, strict=True):
-        if k < 1 or q >= k:
-            raise ParamError(f"parameter kernel={p.kernel} must be at least 1 and greater than pad={pad} everywhere")
         if k > shape[axis] + 2 * q:
             raise ShapeError(f"argument data: the kernel {p.kernel} exceeds the padded size {shape[axis] + 2 * q} of "
                              f"axis {axis} of {tuple(shape)}")
@@ -96,7 +105,7 @@ def _axes(p: PoolingParams, layout: Layout, shape: Sequence[int]) -> list[_Axis]
     return made
 
 
-def _taps(x: Array, axes: Sequence[_Axis], fill: float) -> Iterator[Array]:
+def _taps(x: Array, axes: Sequence[_Axis], fill: Any) -> Iterator[Array]:
     """Yields, for each position in the window (row-major), what all windows see there."""
     config = [(0, 0, 0)] * x.ndim
     for a in axes:
@@ -110,8 +119,9 @@ def _taps(x: Array, axes: Sequence[_Axis], fill: float) -> Iterator[Array]:
         yield lax.slice(x, start, limit, step)
 
 
-def _lowest(dtype: np.dtype) -> float:
-    return -math.inf if jnp.issubdtype(dtype, jnp.floating) else int(jnp.iinfo(dtype).min)
+def _lowest(dtype: Any) -> Any:
+    # MXNet: a maximum starts at the lowest finite number, which a window of padding or NaN alone returns.
+    return jnp.finfo(dtype).min if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).min
 
 
 def _first_max(taps: Iterator[Array]) -> Array:
@@ -143,8 +153,7 @@ def _sum(x: Array, axes: Sequence[_Axis]) -> Array:
 def _average(x: Array, axes: Sequence[_Axis], include_pad: bool) -> Array:
     total = _sum(x, axes)
     for a in axes:
-        # A window that lies past the data (full convention with a stride above the kernel) averages nothing: 0.
-        counts = np.maximum(a.counts(include_pad), 1)
+        counts = a.counts(include_pad)
         uniform = len(set(counts.tolist())) <= 1
         shape = [a.out if i == a.axis else 1 for i in range(x.ndim)]
         total = total / (int(counts[0]) if uniform and counts.size else
@@ -153,26 +162,28 @@ def _average(x: Array, axes: Sequence[_Axis], include_pad: bool) -> Array:
 
 
 def _power_mean(x: Array, reduce: Callable[[Array], Array], exponent: int) -> Array:
-    """(reduce |x|^p)^(1/p) with a zero gradient where it is 0."""
-    total = reduce(jnp.abs(x) ** exponent)
+    """(reduce x^p)^(1/p) with a zero gradient where it is 0."""
+    total = reduce(x ** exponent)
     if exponent == 1:
         return total
-    positive = total > 0
-    return jnp.where(positive, jnp.where(positive, total, 1) ** (1.0 / exponent), 0)
+    nonzero = total != 0
+    safe = jnp.where(nonzero, total, 1)
+    return jnp.where(nonzero, jnp.sqrt(safe) if exponent == 2 else jnp.cbrt(safe), 0)
 
 
 def _exponent(p: PoolingParams) -> int:
-    if p.p_value is None or p.p_value < 1:
-        raise ParamError(f"parameter p_value={p.p_value} must be a positive int for pool_type='lp'")
+    if p.p_value not in (1, 2, 3):
+        raise ParamError(f"parameter p_value={p.p_value} must be 1, 2 or 3 for pool_type='lp'")
     return p.p_value
 
 
 def _global_max(x: Array, layout: Layout) -> Array:
     """The maximum over all spatial axes, its gradient to the first of equal elements."""
     channels_last = layout.channel == x.ndim - 1
+    lowest = _lowest(x.dtype)
     flat = x.reshape(x.shape[0], -1, x.shape[-1]) if channels_last else x.reshape(*x.shape[:2], -1)
     axis = 1 if channels_last else 2
-    number = jnp.where(jnp.isnan(flat), -jnp.inf, flat) if jnp.issubdtype(x.dtype, jnp.floating) else flat
+    number = jnp.where(flat > lowest, flat, jnp.asarray(lowest, x.dtype))  # also for NaN
     where = jnp.argmax(number, axis=axis, keepdims=True)
     picked = jnp.take_along_axis(number, where, axis=axis)
     return picked.reshape([1 if i in layout.spatial else d for i, d in enumerate(x.shape)])
@@ -213,16 +224,59 @@ def pooling(p: PoolingParams, data: Array) -> Array:
     A spatial axis of size n becomes `floor((n + 2 pad - kernel) / stride) + 1` (valid), the same with ceil (full) or
     `ceil((n + 2 pad) / stride)` (same); 1 with global_pool. data is (N, C, spatial…) or, by layout, (N, spatial…, C).
 
-    - max never takes padding; its gradient goes to the first maximum of a window, in row-major order; NaN is skipped.
+    - max never takes padding; its gradient goes to the first maximum of a window, in row-major order. NaN is skipped;
+      a window without any number gives the lowest finite one.
     - avg divides by the window's size as cut at the padded border, or at the data with count_include_pad=False.
-    - lp is `(sum |x|^p)^(1/p)`.
+    - lp is `(sum x^p)^(1/p)` for p = 1, 2, 3; x is not made positive, so p = 1 is the sum.
 
     MXNet has the convention "same" for one spatial axis only; here it works for all.
     """
     return _pool(p, data)
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _tied_max(x: Array, axes: tuple[_Axis, ...]) -> Array:
+    """The maximum of each window; every element that equals it gets the whole gradient."""
+    return _first_max(_taps(x, axes, _lowest(x.dtype)))
+
+
+@_tied_max.defjvp
+def _tied_max_jvp(axes: tuple[_Axis, ...], primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    x, t = primals[0], tangents[0]
+    out = _tied_max(x, axes)
+    pairs = zip(_taps(x, axes, _lowest(x.dtype)), _taps(t, axes, 0), strict=True)
+    return out, functools.reduce(jnp.add, (jnp.where(v == out, d, jnp.zeros((), x.dtype)) for v, d in pairs))
+
+
+def _v1_axes(p: PoolingV1Params, layout: Layout, shape: Sequence[int]) -> tuple[_Axis, ...]:
+    """The windows of Pooling_v1 on data that is already padded."""
+    if p.global_pool:
+        return tuple(_Axis(a, shape[a], shape[a], 1, 0, 1) for a in layout.spatial)
+    made = []
+    for a in _axes(PoolingParams(kernel=p.kernel, stride=p.stride), layout, shape):
+        room = a.size - a.kernel
+        up = min(room + a.stride - 1, a.size - 1) if p.pooling_convention == "full" else room
+        made.append(dataclasses.replace(a, out=up // a.stride + 1))
+    return tuple(made)
+
+
 @op("Pooling_v1", params=PoolingV1Params)
 def pooling_v1(p: PoolingV1Params, data: Array) -> Array:
-    """The old Pooling, without lp, layouts and count_include_pad."""
-    return _pool(PoolingParams(**{f: getattr(p, f) for f in PoolingV1Params.__specs__}), data)
+    """The old Pooling, on (N, C, H, W) or (N, C, D, H, W), without lp, layouts and count_include_pad.
+
+    It pads with zeros, which count in an average (always divided by the kernel's size) and compete in a maximum; all
+    elements that equal the maximum get the gradient.
+    """
+    # MXNet: Pooling differs in each of these points; the old op is kept as it was.
+    check_rank("data", data.shape, (4, 5) if p.global_pool else (len(p.kernel) + 2,))
+    layout = layout_for(None, data.ndim - 2)
+    x = data if p.pool_type == "max" else widen(data)
+    if not p.global_pool:
+        pad = per_axis("pad", p.pad, data.ndim - 2, 0, 0)
+        x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *((q, q, 0) for q in pad)])
+    axes = _v1_axes(p, layout, x.shape)
+    if p.pool_type == "max":
+        return _tied_max(x, axes)
+    total = _sum(x, axes)
+    scale = math.prod(a.kernel for a in axes) if p.pool_type == "avg" else 1
+    return (total / scale).astype(data.dtype)

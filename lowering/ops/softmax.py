@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from symjax.lowering.errors import ShapeError
+from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._nn import axis_of, check_rank, data_from_output, index_range, widen, zero_cotangent
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import SAME, ShapeLike, op
@@ -71,17 +71,24 @@ def softmax(p: SoftmaxParams, data: Array, length: Array | None = None) -> Array
     return jax.nn.softmax(x, axis=axis, where=inside).astype(_out_dtype(p, data))
 
 
-@op("log_softmax", aliases=("_npx_log_softmax",), params=SoftmaxParams, shape=SAME, infer_types=_infer_types,
+def _types_without_length(p: SoftmaxParams, ins: list[str | None],
+                          outs: list[str | None]) -> tuple[Sequence[str | None], Sequence[str | None]]:
+    if p.use_length:
+        raise ParamError("parameter use_length=True: only softmax has an input length")
+    return _infer_types(p, ins, outs)
+
+
+@op("log_softmax", aliases=("_npx_log_softmax",), params=SoftmaxParams, shape=SAME, infer_types=_types_without_length,
     inputs=("data",))
 def log_softmax(p: SoftmaxParams, data: Array) -> Array:
-    """`x/T - log sum e^(x/T)` along `axis`, with T the temperature. use_length is ignored."""
+    """`x/T - log sum e^(x/T)` along `axis`, with T the temperature."""
     x = _prepared(p, data)
     return jax.nn.log_softmax(x, axis=axis_of(p.axis, data.ndim)).astype(_out_dtype(p, data))
 
 
-@op("softmin", params=SoftmaxParams, shape=SAME, infer_types=_infer_types, inputs=("data",))
+@op("softmin", params=SoftmaxParams, shape=SAME, infer_types=_types_without_length, inputs=("data",))
 def softmin(p: SoftmaxParams, data: Array) -> Array:
-    """softmax of -data. use_length is ignored."""
+    """softmax of -data."""
     x = _prepared(p, data)
     return jax.nn.softmax(-x, axis=axis_of(p.axis, data.ndim)).astype(_out_dtype(p, data))
 
