@@ -73,7 +73,7 @@ def rewrite(case: Case) -> str | None:
     from symjax import base, symbol
 
     try:
-        return symbol.load_json(case.json).tojson()
+        return symbol.load_json(case.json).tojson(remove_amp_cast=False)
     except base.MXNetError:
         return None
 
