@@ -28,9 +28,20 @@ FAMILIES = {
 }
 """Families of operators, by the module that declares them; all others are "math"."""
 _FAMILY_OF = {module: family for family, modules in FAMILIES.items() for module in modules}
-_ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "softsign", "hard_sigmoid", "erf", "gelu", "softrelu", "log_sigmoid", "mish"})
-_QUIET = frozenset({"no_bias", "workspace", "cudnn_tune", "cudnn_off", "layout", "num_args", "num_outputs", "ctx", "name",
-                    "cudnn_algo_verbose", "use_sequence_length"})
+_ACTIVATIONS = frozenset(["relu", "sigmoid", "tanh", "softsign", "hard_sigmoid", "softrelu", "log_sigmoid", "mish"])
+_QUIET = frozenset(
+    [
+        "no_bias",
+        "workspace",
+        "cudnn_tune",
+        "cudnn_off",
+        "layout",
+        "num_args",
+        "num_outputs",
+        "ctx",
+        "use_sequence_length",
+    ]
+)
 _SEPARATORS = re.compile(r"[_/.:]+")
 _MANY_INPUTS = 24
 _MANY_SIBLINGS = 5
@@ -96,8 +107,9 @@ def diagram(graph: Graph, *, fold: int = 200, parameters: bool = False) -> Diagr
     return Diagram(boxes, [(a, b, e) for (a, b), e in edges.items()])
 
 
-def _add_outputs(graph: Graph, boxes: list[Box], where: Mapping[Node, int],
-                 edges: dict[tuple[int, int], Entry]) -> None:
+def _add_outputs(
+    graph: Graph, boxes: list[Box], where: Mapping[Node, int], edges: dict[tuple[int, int], Entry]
+) -> None:
     if len(graph.outputs) > _MANY_INPUTS or all(e.node.is_variable for e in graph.outputs):
         return
     for e in graph.outputs:
@@ -156,12 +168,14 @@ def _fold(ops: Sequence[Node], limit: int) -> list[tuple[str, list[Node]]]:
                 finest = runs
     if len(best) < limit // 5:
         best = finest
-    named = [(_common_name([tokens[i] for i in run], [ops[i].name for i in run], [auto[i] for i in run]), run)
-             for run in best]
+    named = [
+        (_common_name([tokens[i] for i in run], [ops[i].name for i in run], [auto[i] for i in run]), run)
+        for run in best
+    ]
     per = -(-len(named) // limit)
     merged = []
     for k in range(0, len(named), per):
-        some = named[k:k + per]
+        some = named[k : k + per]
         first, last = some[0][0], some[-1][0]
         merged.append((_span(first, last), [ops[i] for _, run in some for i in run]))
     return _join_siblings(merged)
@@ -207,7 +221,7 @@ def _runs(tokens: Sequence[list[str]], auto: Sequence[bool], depth: int, absorb:
     runs: list[list[int]] = []
     last: list[str] | None = None
     for i, parts in enumerate(tokens):
-        key = parts[:min(depth, max(len(parts) - 1, 1))]
+        key = parts[: min(depth, max(len(parts) - 1, 1))]
         if last is not None and (key == last or (absorb and auto[i])):
             runs[-1].append(i)
         else:
@@ -220,7 +234,7 @@ def _common_name(tokens: Sequence[list[str]], names: Sequence[str], auto: Sequen
     kept = [t for t, a in zip(tokens, auto, strict=True) if not a] or list(tokens)
     if len(names) == 1:
         return names[0]
-    common = [column[0] for column in _while_equal(zip(*kept, strict=False))]
+    common = [next(iter(column)) for column in _while_equal(list(zip(*kept, strict=False)))]
     if not common:
         return _span(names[0], names[-1])
     first = next(n for n, a in zip(names, auto, strict=True) if not a or all(auto))
@@ -230,7 +244,7 @@ def _common_name(tokens: Sequence[list[str]], names: Sequence[str], auto: Sequen
     return f"{first[:size]}_*"
 
 
-def _while_equal(columns: Iterable[Sequence[str]]) -> Iterable[Sequence[str]]:
+def _while_equal(columns: Sequence[tuple[str, ...]]) -> Iterable[tuple[str, ...]]:
     for column in columns:
         if len(set(column)) > 1:
             return
@@ -258,7 +272,7 @@ def clip(text: str, width: int) -> str:
     if len(text) <= width:
         return text
     head = (width - 1) * 2 // 3
-    return f"{text[:head]}…{text[len(text) - (width - 1 - head):]}"
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
 def dims(shape: ShapeLike) -> str:
@@ -267,7 +281,7 @@ def dims(shape: ShapeLike) -> str:
 
 
 def _window(p: Any) -> str:
-    stride = tuple(getattr(p, "stride", ()) or ())
+    stride: tuple[int, ...] = tuple(getattr(p, "stride", None) or [1])
     step = "" if set(stride) <= {1} else f" /{stride[0] if len(set(stride)) == 1 else dims(stride)}"
     return dims(tuple(p.kernel)) + step
 
@@ -289,10 +303,18 @@ def _rnn(p: Any) -> str:
 
 
 _SHORT: dict[str, Any] = {
-    "Convolution": _convolution, "Convolution_v1": _convolution, "Deconvolution": _convolution,
-    "Pooling": _pooling, "Pooling_v1": _pooling, "RNN": _rnn,
-    "FullyConnected": lambda p: str(p.num_hidden), "Activation": lambda p: p.act_type,
-    "LeakyReLU": lambda p: p.act_type, "Dropout": lambda p: f"{p.p:g}",
-    "Embedding": lambda p: f"{p.input_dim} → {p.output_dim}", "Concat": lambda p: f"axis {p.dim}",
-    "BatchNorm": lambda p: " ", "transpose": lambda p: f"{p.axes}" if p.axes else "",
+    "Convolution": _convolution,
+    "Convolution_v1": _convolution,
+    "Deconvolution": _convolution,
+    "Pooling": _pooling,
+    "Pooling_v1": _pooling,
+    "RNN": _rnn,
+    "FullyConnected": lambda p: str(p.num_hidden),
+    "Activation": lambda p: p.act_type,
+    "LeakyReLU": lambda p: p.act_type,
+    "Dropout": lambda p: f"{p.p:g}",
+    "Embedding": lambda p: f"{p.input_dim} → {p.output_dim}",
+    "Concat": lambda p: f"axis {p.dim}",
+    "BatchNorm": lambda p: " ",
+    "transpose": lambda p: f"{p.axes}" if p.axes else "",
 }

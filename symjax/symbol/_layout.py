@@ -70,8 +70,14 @@ class _Grid:
         self.up[y].append(x)
 
 
-def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]], *, gap: float = 22.0,
-           layer_gap: float = 34.0, margin: float = 12.0) -> Layout:
+def layout(
+    sizes: Sequence[tuple[float, float]],
+    edges: Sequence[tuple[int, int]],
+    *,
+    gap: float = 22.0,
+    layer_gap: float = 34.0,
+    margin: float = 12.0,
+) -> Layout:
     """Lays out nodes of given (width, height).
 
     Args:

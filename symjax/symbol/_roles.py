@@ -6,10 +6,21 @@ from collections.abc import Iterator
 
 from symjax.lowering.graph import Graph, Node
 
-_PARAMETER_INPUTS = frozenset({"weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "running_mean", "running_var",
-                               "mean", "var", "parameters"})
-_PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta", "_moving_mean", "_moving_var", "_running_mean",
-                      "_running_var", "_moving_inv_var", "_moving_avg", "_parameters", "_alpha")
+_PARAMETER_INPUTS = frozenset(["weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "parameters"])
+_PARAMETER_ENDINGS = (
+    "_weight",
+    "_bias",
+    "_gamma",
+    "_beta",
+    "_moving_mean",
+    "_moving_var",
+    "_running_mean",
+    "_running_var",
+    "_moving_inv_var",
+    "_moving_avg",
+    "_parameters",
+    "_alpha",
+)
 
 
 def readers(graph: Graph) -> dict[Node, list[tuple[Node, int]]]:
@@ -24,15 +35,23 @@ def readers(graph: Graph) -> dict[Node, list[tuple[Node, int]]]:
 
 def parameters(graph: Graph) -> set[Node]:
     """Variables that training would set: auxiliary states, and what operators read as weight, bias, gamma, …"""
-    return {v for v, uses in readers(graph).items()
-            if v in graph.aux_nodes or "__init__" in v.attrs or v.name.endswith(_PARAMETER_ENDINGS)
-            or (uses and all(_input_name(n, i) in _PARAMETER_INPUTS for n, i in uses))}
+    return {
+        v
+        for v, uses in readers(graph).items()
+        if v in graph.aux_nodes
+        or "__init__" in v.attrs
+        or v.name.endswith(_PARAMETER_ENDINGS)
+        or (uses and all(_input_name(n, i) in _PARAMETER_INPUTS for n, i in uses))
+    }
 
 
 def labels(graph: Graph) -> set[Node]:
     """Variables that only loss heads read, as labels; outputs do not depend on them."""
-    return {v for v, uses in readers(graph).items()
-            if uses and all(n.op is not None and n.op.is_loss and i > 0 for n, i in uses)}
+    return {
+        v
+        for v, uses in readers(graph).items()
+        if uses and all(n.op is not None and n.op.is_loss and i > 0 for n, i in uses)
+    }
 
 
 def data(graph: Graph) -> list[Node]:

@@ -21,7 +21,9 @@ _TITLE, _SMALL = 12.0, 10.5
 _WIDE = frozenset("MWmw@%…×")
 _NARROW = frozenset("iljI.,:;'|!ft()[]/ ")
 # characters that XML forbids, and those that turn the direction of writing
-_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+_FORBIDDEN = re.compile(
+    "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
+)
 
 # family: fill, line, dark fill, dark line
 _COLOURS = {
@@ -88,9 +90,11 @@ def _draw(picture: Diagram, shapes: Shapes, *, tooltips: bool) -> str:
     parts += _labels(picture, plan, shapes)
     width, height = _n(plan.width), _n(plan.height)
     used = {box.family for box in picture.boxes}
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" class="sjx" width="{width}" height="{height}" '
-            f'viewBox="0 0 {width} {height}" role="img" aria-label="Symbol graph">\n<style>{_style(used)}</style>\n'
-            f'<rect class="bg" width="{width}" height="{height}" rx="6"/>\n' + "\n".join(parts) + "\n</svg>\n")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="sjx" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="Symbol graph">\n<style>{_style(used)}</style>\n'
+        f'<rect class="bg" width="{width}" height="{height}" rx="6"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
 
 
 def _style(used: set[str]) -> str:
@@ -100,14 +104,18 @@ def _style(used: set[str]) -> str:
         fill, line, dark_fill, dark_line = _COLOURS[family]
         light.append(f".sjx .{family} rect{{fill:{fill};stroke:{line}}}")
         dark.append(f".sjx .{family} rect{{fill:{dark_fill};stroke:{dark_line}}}")
-    return (f".sjx{{max-width:100%;height:auto}}.sjx text{{font:{_SMALL}px {_FONT};text-anchor:middle;fill:#57606a}}"
-            f".sjx .t{{font-size:{_TITLE}px;font-weight:600;fill:#1f2328}}"
-            ".sjx .bg{fill:#fff;stroke:none}.sjx .e{fill:none;stroke:#8c959f;stroke-width:1.2}"
-            ".sjx .a{fill:#8c959f}.sjx .s{text-anchor:start;paint-order:stroke;stroke:#fff;stroke-width:3px;"
-            "stroke-linejoin:round}.sjx .l{text-anchor:end}.sjx .output .t{fill:#fff}.sjx .unknown rect{stroke-dasharray:5 3}"
-            + "".join(light) + "@media(prefers-color-scheme:dark){.sjx text{fill:#9da7b3}.sjx .t{fill:#e6edf3}"
-            ".sjx .bg{fill:#0d1117}.sjx .e{stroke:#6e7681}.sjx .a{fill:#6e7681}.sjx .s{stroke:#0d1117}"
-            ".sjx .output .t{fill:#0d1117}" + "".join(dark) + "}")
+    return (
+        f".sjx{{max-width:100%;height:auto}}.sjx text{{font:{_SMALL}px {_FONT};text-anchor:middle;fill:#57606a}}"
+        f".sjx .t{{font-size:{_TITLE}px;font-weight:600;fill:#1f2328}}"
+        ".sjx .bg{fill:#fff;stroke:none}.sjx .e{fill:none;stroke:#8c959f;stroke-width:1.2}"
+        ".sjx .a{fill:#8c959f}.sjx .s{text-anchor:start;paint-order:stroke;stroke:#fff;stroke-width:3px;"
+        "stroke-linejoin:round}.sjx .l{text-anchor:end}.sjx .output .t{fill:#fff}"
+        ".sjx .unknown rect{stroke-dasharray:5 3}"
+        + "".join(light)
+        + "@media(prefers-color-scheme:dark){.sjx text{fill:#9da7b3}.sjx .t{fill:#e6edf3}"
+        ".sjx .bg{fill:#0d1117}.sjx .e{stroke:#6e7681}.sjx .a{fill:#6e7681}.sjx .s{stroke:#0d1117}"
+        ".sjx .output .t{fill:#0d1117}" + "".join(dark) + "}"
+    )
 
 
 # ---- boxes
@@ -133,8 +141,9 @@ def _size(box: Box, lines: Sequence[str]) -> tuple[float, float]:
 
 def _text_width(text: str, size: float) -> float:
     """An estimate that no usual sans-serif face exceeds."""
-    units = sum(0.95 if c in _WIDE or ord(c) > 0x2E80 else 0.36 if c in _NARROW else 0.68 if c.isupper() else 0.58
-                for c in text)
+    units = sum(
+        0.95 if c in _WIDE or ord(c) > 0x2E80 else 0.36 if c in _NARROW else 0.68 if c.isupper() else 0.58 for c in text
+    )
     return units * size
 
 
@@ -148,8 +157,8 @@ def _box(box: Box, lines: Sequence[str], size: tuple[float, float], center: Poin
     parts.append(f'<rect x="{left}" y="{top}" width="{_n(w)}" height="{_n(h)}" rx="{round_}"/>')
     first = y - h / 2 + 17.5
     for i, line in enumerate(lines):
-        kind = "" if i else ' class="t"'
-        parts.append(f'<text x="{_n(x)}" y="{_n(first + 15 * i)}"{kind}>{_text(line) if i else _heading(box, line)}</text>')
+        kind, content = ("", _text(line)) if i else (' class="t"', _heading(box, line))
+        parts.append(f'<text x="{_n(x)}" y="{_n(first + 15 * i)}"{kind}>{content}</text>')
     return "".join(parts) + "</g>"
 
 
@@ -219,8 +228,10 @@ def _labels(picture: Diagram, plan: Layout, shapes: Shapes) -> list[str]:
             continue
         done |= {e, place}
         left = ends[a][0] > x - 1 and ends[a][1] > x + 1
-        out.append(f'<text class="s{" l" if left else ""}" x="{_n(x - 5 if left else x + 5)}" '
-                   f'y="{_n(y + 15 + 11 * (e.index % 2))}">{dims(shape)}</text>')
+        out.append(
+            f'<text class="s{" l" if left else ""}" x="{_n(x - 5 if left else x + 5)}" '
+            f'y="{_n(y + 15 + 11 * (e.index % 2))}">{dims(shape)}</text>'
+        )
     return out
 
 
