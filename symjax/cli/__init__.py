@@ -45,8 +45,9 @@ class Main(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *, standalone_mode: bool = True,
-             **extra: Any) -> Any:  # fmt: skip
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None,
+             standalone_mode: bool = True, windows_expand_args: bool = True, **extra: Any) -> Any:  # fmt: skip
+        extra.update(complete_var=complete_var, windows_expand_args=windows_expand_args)
         if not standalone_mode:
             return super().main(args, prog_name, standalone_mode=False, **extra)
         state = State()

@@ -112,7 +112,7 @@ class Feeds:
         node = next(n for n in self.model.graph.inputs if n.name == name)
         shape: Any = self.source.shapes.get(name) or infer(self.model, self.source)[0][entry(node)]
         if shape is None or len(shape) != 4:
-            return self.how
+            return self.how if self._takes(name, self.how.channels) else dataclasses.replace(self.how, channels=1)
         channels, *size = (shape[1], *shape[2:]) if self.how.layout == "NCHW" else (shape[3], *shape[1:3])
         fitted = self.how
         if channels in (1, 3):
@@ -120,6 +120,12 @@ class Feeds:
         if fitted.size is None and all(size):
             fitted = dataclasses.replace(fitted, size=(size[0], size[1]))
         return fitted
+
+    def _takes(self, name: str, channels: int) -> bool:
+        """Whether the parameters agree with images of so many channels."""
+        shape = (1, channels, 0, 0) if self.how.layout == "NCHW" else (1, 0, 0, channels)
+        known = {**self.source.shapes, name: shape}
+        return not infer(self.model, dataclasses.replace(self.source, shapes=known))[0].problems
 
 
 def _load(path: str) -> np.ndarray | dict[str, np.ndarray]:

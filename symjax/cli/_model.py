@@ -53,7 +53,11 @@ def open_model(source: Source, state: State, *, allow_unknown: bool = False) -> 
       Unreadable: there is no such file.
       MXNetError: the contents are not a model (GraphFormatError, ParamsFormatError) or not a supported one.
     """
-    label, text, params_file = read_text(source, state)
+    return build_model(*read_text(source, state), allow_unknown=allow_unknown)
+
+
+def build_model(label: str, text: str, params_file: str | None, *, allow_unknown: bool = False) -> Model:
+    """Makes a model of what `read_text` returned."""
     graph = _json.loads(text, source=label, allow_unknown=allow_unknown)
     params, kinds = load_params(params_file) if params_file else ({}, {})
     return Model(label, text, graph, params_file, params, kinds)

@@ -39,7 +39,7 @@ def command(state: State, source: Source, format_: str, output: str | None) -> i
 
     label, text, params_file = read_text(source, state)
     uses = list(_uses(text, label))
-    problems, params = _examine(state, source, label)
+    problems, params = _examine(source, label, text, params_file)
     ok = not problems and all(u.supported for u in uses) and not any(params.get(k) for k in _MISFITS)
     if format_ == "json":
         state.emit_json({"model": label, "params": params_file and {"file": params_file, **params}, "ok": ok,
@@ -85,23 +85,31 @@ def _op_rows(doc: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _nearest(op: str) -> str | None:
+    """The registered name that is most like an unknown one; prefixes such as _contrib_ and _npi_ do not count."""
     import difflib
 
     from symjax.lowering import registry
 
-    names = {n.lower(): n for n in registry.all_names()}
-    near = difflib.get_close_matches(op.lower(), names, n=1, cutoff=0.6)
+    names: dict[str, str] = {}
+    for name in registry.all_names():
+        names.setdefault(_stem(name), name)
+    near = difflib.get_close_matches(_stem(op), names, n=1, cutoff=0.7)
     return names[near[0]] if near else None
 
 
-def _examine(state: State, source: Source, label: str) -> tuple[list[str], dict[str, list[str]]]:
+def _stem(name: str) -> str:
+    for prefix in ("_contrib_", "_npi_", "_npx_", "_np_"):
+        name = name.removeprefix(prefix)
+    return name.strip("_").lower()
+
+
+def _examine(source: Source, label: str, text: str, params_file: str | None) -> tuple[list[str], dict[str, list[str]]]:
     """Opens the graph and, where parameters or shapes are given, infers it: (problems, misfits of parameters)."""
-    from symjax.cli._model import infer, open_model
+    from symjax.cli._model import build_model, infer
     from symjax.lowering.errors import GraphFormatError, MXNetError, ParamsFormatError
 
-    quiet = State(verbosity=min(state.verbosity, -1))  # the parameters were announced already
     try:
-        model = open_model(source, quiet, allow_unknown=True)
+        model = build_model(label, text, params_file, allow_unknown=True)
         misfits = _misfits(model) if model.params_file else {}
         shapes, types = infer(model, source)
     except (GraphFormatError, ParamsFormatError):

@@ -136,7 +136,7 @@ def execute(state: State, model: Any, source: Source, feeds: dict[str, Any]) -> 
         n.name for n in graph.inputs if n.name not in values and n.name not in feeds and n not in _roles.labels(graph)
     ]
     if lost:
-        raise Problem(_what_is_missing(model, lost))
+        raise _missing(model, lost)
     arguments = {n.name for n in graph.arguments}
     fed = [n.name for n in graph.arguments if n.name not in values]
     fn, params, aux = functional.lower(
@@ -151,7 +151,8 @@ def execute(state: State, model: Any, source: Source, feeds: dict[str, Any]) -> 
     return dict(zip([e.output_name for e in graph.outputs], arrays, strict=True))
 
 
-def _what_is_missing(model: Any, lost: list[str]) -> str:
+def _missing(model: Any, lost: list[str]) -> click.ClickException:
+    """The error for arguments without a value: a wrong call, or a file that lacks parameters."""
     from symjax.symbol import _roles
 
     weights = {n.name for n in _roles.parameters(model.graph)}
@@ -164,7 +165,8 @@ def _what_is_missing(model: Any, lost: list[str]) -> str:
         listed = ", ".join(parameters[:5]) + (f" and {len(parameters) - 5} more" if len(parameters) > 5 else "")
         where = f"{model.params_file} lacks" if model.params_file else "no --params given for"
         said.append(f"{where} the parameters {listed}")
-    return "; ".join(said)
+    kind = Problem if model.params_file and parameters else click.UsageError
+    return kind("; ".join(said))
 
 
 def _describe(name: str, value: Any, top: int, names: list[str] | None) -> dict[str, Any]:
@@ -201,7 +203,7 @@ def _text(state: State, described: list[dict[str, Any]]) -> str:
         if d["not_finite"]:
             parts.append(state.paint(f"{d['name']}: {d['not_finite']} values are not finite", fg="red"))
         for i, scores in enumerate(d.get("top", [])):
-            best = ", ".join(f"{s.get('label', s['class'])} ({s['score']:.4g})" for s in scores)
+            best = ", ".join(f"{s.get('label', s['class'])} ({s['score']:.6g})" for s in scores)
             parts.append(f"{d['name']}[{i}]: {best}")
         if "top" not in d and "values" in d:
             parts.append(f"{d['name']}: {' '.join(f'{v:.6g}' if isinstance(v, float) else v for v in d['values'])}")

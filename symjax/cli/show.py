@@ -71,7 +71,7 @@ def as_text(graph: Any, shapes: Any) -> str:
 
     lines = []
     for n in graph.nodes:
-        known = [s for s in shapes.get(n, ()) if s is not None]
+        known = [s for s in shapes.get(n, ())[: n.num_visible] if s is not None]
         tail = f"  → {', '.join(map(dims, known))}" if known else ""
         if n.op is None:
             lines.append(f"{n.name}: {'auxiliary state' if n in graph.aux_nodes else 'variable'}{tail}")

@@ -138,7 +138,7 @@ class UnknownOp:
         self.op = registry.Op(
             name=name, aliases=(), params=_AnyParams, rule=self._refuse, input_names=lambda p: (),
             output_names=lambda p: self._output_names(), aux_names=lambda p: (), num_visible=lambda p: self.num_outputs,
-            variadic=None, shape=None, infer_inputs=None, infer_types=lambda p, ins, outs: (ins, outs), is_loss=False,
+            variadic=None, shape=None, infer_inputs=None, infer_types=lambda p, ins, outs, **_: (ins, outs), is_loss=False,
             input_attrs={}, infer_outputs=lambda p, ins: [None] * self.num_outputs, all_inputs=(),
             source="unregistered", asks=frozenset())
 
@@ -284,7 +284,7 @@ class _Reader:
         if n.op.source == "unregistered":
             return
         try:
-            if n.op.variadic and getattr(n.params, n.op.variadic) != len(n.inputs):
+            if n.op.variadic and len(n.input_names) != len(n.inputs):
                 raise self.fail(f"node {n.name!r} ({n.op.name})", f"{n.op.variadic} is "
                                 f"{getattr(n.params, n.op.variadic)}, but there are {len(n.inputs)} inputs")
             names = n.input_names

@@ -180,7 +180,7 @@ def _tooltip(box: Box, shapes: Shapes) -> str:
     node = box.nodes[0]
     rows = [f"{node.name} ({box.title})", *(f"{k} = {v}" for k, v in sorted(node.attrs.items()))]
     rows += [f"{w.name}{_of(w, shapes)}" for w in dict.fromkeys(box.weights)]
-    rows += [f"→ {dims(s)}" for s in shapes.get(node, ()) if s is not None]
+    rows += [f"→ {dims(s)}" for s in shapes.get(node, ())[: node.num_visible] if s is not None]
     return clip("\n".join(rows), 400)
 
 
