@@ -226,10 +226,10 @@ class Function:
 
         return pull
 
-    def forward(self, *inputs: NDArray) -> Any:
+    def forward(self, *inputs: Any, **_: Any) -> Any:
         """Computes the outputs; to be overridden."""
         raise NotImplementedError(f"{type(self).__name__}.forward")
 
-    def backward(self, *output_grads: NDArray) -> Any:
+    def backward(self, *output_grads: Any, **_: Any) -> Any:
         """Computes the gradients of the inputs; to be overridden."""
         raise NotImplementedError(f"{type(self).__name__}.backward")

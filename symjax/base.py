@@ -19,9 +19,9 @@ __all__ = ["MXNetError", "NotImplementedForSymbol", "NotSupportedForSparseNDArra
            "classproperty", "data_dir", "data_dir_default", "integer_types", "mx_real_t", "numeric_types", "py_str",
            "register_error", "string_types", "with_metaclass"]
 
-string_types = (str,)
-integer_types = (int, np.int32, np.int64)
-numeric_types = (float, int, np.generic)
+string_types: tuple[type, ...] = (str,)
+integer_types: tuple[type, ...] = (int, np.int32, np.int64)
+numeric_types: tuple[type, ...] = (float, int, np.generic)
 mx_real_t = np.float32
 
 

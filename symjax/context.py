@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 
@@ -18,6 +18,9 @@ from symjax.lowering.errors import DeviceError, did_you_mean
 
 __all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "current_context", "gpu", "gpu_memory_info", "num_gpus",
            "num_tpus", "tpu"]
+
+Device = Any
+"""A `jax.Device`, which type checkers take for a variable."""
 
 _TEXT = re.compile(r"^(\w+)\((\d+)\)$")
 
@@ -38,8 +41,8 @@ class Context:
 
     __slots__ = ("_key", "_old", "_where", "device_id", "device_typeid")
 
-    devtype2str = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared", 6: "tpu"}
-    devstr2type = {name: number for number, name in devtype2str.items()}
+    devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared", 6: "tpu"}
+    devstr2type: ClassVar[dict[str, int]] = {name: number for number, name in devtype2str.items()}
     _default_ctx = _Current()
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
@@ -54,7 +57,7 @@ class Context:
             self.device_typeid = self.devstr2type[device_type]
             self.device_id = int(device_id)
         self._key = self.device_typeid << 32 | self.device_id
-        self._where: tuple[str, jax.Device] | None = None
+        self._where: tuple[str, Device] | None = None
         self._old: list[Context] = []
 
     @classmethod
@@ -76,7 +79,7 @@ class Context:
         return self.devtype2str[self.device_typeid]
 
     @property
-    def jax_device(self) -> jax.Device:
+    def jax_device(self) -> Device:
         """The JAX device.
 
         Raises:
@@ -90,7 +93,7 @@ class Context:
         return self.where[0]
 
     @property
-    def where(self) -> tuple[str, jax.Device]:
+    def where(self) -> tuple[str, Device]:
         """(platform, JAX device)."""
         if self._where is None:
             device = _jax_device(self.device_type, self.device_id)
@@ -181,7 +184,7 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 
 @functools.cache
-def _devices(kind: str) -> list[jax.Device]:
+def _devices(kind: str) -> list[Device]:
     try:
         return jax.local_devices(backend=kind)
     except RuntimeError:  # JAX: unknown or uninitialised backend
@@ -189,7 +192,7 @@ def _devices(kind: str) -> list[jax.Device]:
 
 
 @functools.cache
-def _jax_device(kind: str, number: int) -> jax.Device:
+def _jax_device(kind: str, number: int) -> Device:
     on_cpu = kind.startswith("cpu")
     found = _devices("cpu" if on_cpu else kind)
     if found and (on_cpu or number < len(found)):
@@ -199,7 +202,7 @@ def _jax_device(kind: str, number: int) -> jax.Device:
     raise DeviceError(f"{kind}({number}) does not exist here; there are {', '.join(have)}.{remedy}")
 
 
-def _platform(device: jax.Device) -> str:
+def _platform(device: Device) -> str:
     if device.platform != "gpu":
         return device.platform
     return "rocm" if "rocm" in device.client.platform_version.lower() else "cuda"

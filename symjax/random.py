@@ -7,7 +7,7 @@ counter, so equal seeds and equal calls give equal numbers on every machine and 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsInt
 
 import jax
 import numpy as np
@@ -57,7 +57,7 @@ _everywhere = _State(0)
 _by_context: dict[Context, _State] = {}
 
 
-def seed(seed_state: int, ctx: Context | str = "all") -> None:
+def seed(seed_state: SupportsInt, ctx: Context | str = "all") -> None:
     """Starts the random streams afresh.
 
     Args:

@@ -7,54 +7,132 @@ from typing import Any
 
 from symjax.ndarray import _functions as _functions
 from symjax.ndarray.creation import (
-    arange,
-    array,
-    empty,
-    eye,
-    from_dlpack,
-    from_numpy,
-    full,
-    linspace,
-    ones,
-    to_dlpack_for_read,
-    to_dlpack_for_write,
-    zeros,
+    arange as arange,
+)
+from symjax.ndarray.creation import (
+    array as array,
+)
+from symjax.ndarray.creation import (
+    empty as empty,
+)
+from symjax.ndarray.creation import (
+    eye as eye,
+)
+from symjax.ndarray.creation import (
+    from_dlpack as from_dlpack,
+)
+from symjax.ndarray.creation import (
+    from_numpy as from_numpy,
+)
+from symjax.ndarray.creation import (
+    full as full,
+)
+from symjax.ndarray.creation import (
+    linspace as linspace,
+)
+from symjax.ndarray.creation import (
+    ones as ones,
+)
+from symjax.ndarray.creation import (
+    to_dlpack_for_read as to_dlpack_for_read,
+)
+from symjax.ndarray.creation import (
+    to_dlpack_for_write as to_dlpack_for_write,
+)
+from symjax.ndarray.creation import (
+    zeros as zeros,
 )
 from symjax.ndarray.elementwise import (
-    add,
-    divide,
-    equal,
-    greater,
-    greater_equal,
-    hypot,
-    lesser,
-    lesser_equal,
-    logical_and,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    modulo,
-    multiply,
-    not_equal,
-    power,
-    subtract,
-    true_divide,
+    add as add,
+)
+from symjax.ndarray.elementwise import (
+    divide as divide,
+)
+from symjax.ndarray.elementwise import (
+    equal as equal,
+)
+from symjax.ndarray.elementwise import (
+    greater as greater,
+)
+from symjax.ndarray.elementwise import (
+    greater_equal as greater_equal,
+)
+from symjax.ndarray.elementwise import (
+    hypot as hypot,
+)
+from symjax.ndarray.elementwise import (
+    lesser as lesser,
+)
+from symjax.ndarray.elementwise import (
+    lesser_equal as lesser_equal,
+)
+from symjax.ndarray.elementwise import (
+    logical_and as logical_and,
+)
+from symjax.ndarray.elementwise import (
+    logical_or as logical_or,
+)
+from symjax.ndarray.elementwise import (
+    logical_xor as logical_xor,
+)
+from symjax.ndarray.elementwise import (
+    maximum as maximum,
+)
+from symjax.ndarray.elementwise import (
+    minimum as minimum,
+)
+from symjax.ndarray.elementwise import (
+    modulo as modulo,
+)
+from symjax.ndarray.elementwise import (
+    multiply as multiply,
+)
+from symjax.ndarray.elementwise import (
+    not_equal as not_equal,
+)
+from symjax.ndarray.elementwise import (
+    power as power,
+)
+from symjax.ndarray.elementwise import (
+    subtract as subtract,
+)
+from symjax.ndarray.elementwise import (
+    true_divide as true_divide,
 )
 from symjax.ndarray.manipulation import (
-    concatenate,
-    get_indexing_dispatch_code,
-    get_oshape_of_gather_nd_op,
-    histogram,
-    imdecode,
-    indexing_key_expand_implicit_axes,
-    moveaxis,
-    onehot_encode,
-    split_v2,
-    waitall,
+    concatenate as concatenate,
 )
-from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.utils import load, load_frombuffer, save
+from symjax.ndarray.manipulation import (
+    get_indexing_dispatch_code as get_indexing_dispatch_code,
+)
+from symjax.ndarray.manipulation import (
+    get_oshape_of_gather_nd_op as get_oshape_of_gather_nd_op,
+)
+from symjax.ndarray.manipulation import (
+    histogram as histogram,
+)
+from symjax.ndarray.manipulation import (
+    imdecode as imdecode,
+)
+from symjax.ndarray.manipulation import (
+    indexing_key_expand_implicit_axes as indexing_key_expand_implicit_axes,
+)
+from symjax.ndarray.manipulation import (
+    moveaxis as moveaxis,
+)
+from symjax.ndarray.manipulation import (
+    onehot_encode as onehot_encode,
+)
+from symjax.ndarray.manipulation import (
+    split_v2 as split_v2,
+)
+from symjax.ndarray.manipulation import (
+    waitall as waitall,
+)
+from symjax.ndarray.ndarray import NDArray as NDArray
+from symjax.ndarray.utils import load as load
+from symjax.ndarray.utils import load_frombuffer as load_frombuffer
+from symjax.ndarray.utils import save as save
 
 _OWN = [
     "NDArray", "add", "arange", "array", "concatenate", "divide", "empty", "equal", "eye", "from_dlpack", "from_numpy",

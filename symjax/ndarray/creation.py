@@ -17,7 +17,7 @@ from symjax.dlpack import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
 from symjax.lowering.errors import DTypeError, MissingLoweringError
 from symjax.lowering.params import NAMED_DTYPES
 from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.storage import NDArrayBase, class_of, to_device
+from symjax.ndarray.storage import class_of, to_device
 
 __all__ = ["arange", "array", "empty", "eye", "from_dlpack", "from_numpy", "full", "linspace", "ones",
            "to_dlpack_for_read", "to_dlpack_for_write", "zeros"]
@@ -117,10 +117,10 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> A
     Raises:
       TypeError: the source is not array-like.
     """
-    if isinstance(source_array, NDArrayBase):
+    if isinstance(source_array, NDArray):
         kind = _dtype(source_array._dtype if dtype is None else dtype)
         ctx = current_context() if ctx is None else ctx
-        made = source_array.copyto(ctx)
+        made: Any = source_array.copyto(ctx)
         return made if made._dtype == kind else made.astype(kind.name)
     if hasattr(source_array, "tocsr") and hasattr(source_array, "nnz"):
         return _sparse("csr").array(source_array, ctx=ctx, dtype=dtype)
@@ -134,8 +134,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> A
 
 def _to_host(source: Any, kind: np.dtype) -> np.ndarray:
     """A private copy: JAX may use the memory of the array it is given, and the caller may write to the source."""
-    if isinstance(source, (list, tuple)) and any(isinstance(x, NDArrayBase) for x in source):
-        source = [x.asnumpy() if isinstance(x, NDArrayBase) else x for x in source]
+    if isinstance(source, (list, tuple)) and any(isinstance(x, NDArray) for x in source):
+        source = [x.asnumpy() if isinstance(x, NDArray) else x for x in source]
     host = np.asarray(source)
     if host.dtype == object:
         raise TypeError(f"{type(source).__name__} holds something other than numbers")

@@ -143,7 +143,7 @@ def attr_text(value: Any) -> str:
     """Returns a Python value as MXNet attribute text."""
     if isinstance(value, str):
         return value
-    if isinstance(value, type) or isinstance(value, np.dtype):
+    if isinstance(value, (type, np.dtype)):
         return dtype_name(value)
     if isinstance(value, (list, tuple)):
         return str(tuple(_plain(v) for v in value))

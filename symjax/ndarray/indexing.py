@@ -22,8 +22,8 @@ from symjax.ndarray import tape
 from symjax.ndarray.storage import NDArrayBase, device_scalar, to_device
 from symjax.ndarray.tape import STATE
 
-_ARRAYS = (NDArrayBase, np.ndarray, list, tuple, range)
-_INTS = (*integer_types, np.integer)
+_ARRAYS: tuple[type, ...] = (NDArrayBase, np.ndarray, list, tuple, range)
+_INTS: tuple[type, ...] = (*integer_types, np.integer)
 _SMALL = 1 << 16  # below it, filling on the host and copying costs less than compiling for the shape
 
 
@@ -31,7 +31,7 @@ class Box(NamedTuple):
     """A basic selection: per axis first index, count and step; the shape numpy would give; whether in one piece."""
 
     begin: tuple[int, ...]
-    count: tuple[int, ...]
+    counts: tuple[int, ...]
     step: tuple[int, ...]
     shape: tuple[int, ...]
     contiguous: bool
@@ -40,7 +40,7 @@ class Box(NamedTuple):
         flat = 0
         for b, n in zip(self.begin, shape, strict=True):
             flat = flat * n + b
-        return flat if 0 not in self.count else 0
+        return flat if 0 not in self.counts else 0
 
 
 def expand_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -136,7 +136,7 @@ def get_item(a: Any, key: Any) -> Any:
     if box.contiguous:
         return window(a, box.offset(shape), box.shape)
     if all(s == 1 for s in box.step):
-        return _apply(_cut_call(box.count, box.shape), a, (np.array(box.begin, np.int64),))
+        return _apply(_cut_call(box.counts, box.shape), a, (np.array(box.begin, np.int64),))
     return _apply(_box_call(box), a, ())
 
 
@@ -185,7 +185,7 @@ def _slices(box: Box) -> tuple[slice, ...]:
         stop = b + c * s
         return slice(b, None if stop < 0 else stop, s)
 
-    return tuple(one(b, c, s) for b, c, s in zip(box.begin, box.count, box.step, strict=True))
+    return tuple(one(b, c, s) for b, c, s in zip(box.begin, box.counts, box.step, strict=True))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -255,10 +255,10 @@ def set_item(a: Any, key: Any, value: Any) -> None:
             _set_advanced(a, full, value)
             return
         box = box_of(full, a.shape)
-    if 0 in box.count:
+    if 0 in box.counts:
         return
     recorded = STATE.recording and (a._tape is not None or getattr(value, "_tape", None) is not None)
-    whole = box.count == a.shape and all(s == 1 for s in box.step)
+    whole = box.counts == a.shape and all(s == 1 for s in box.step)
     if isinstance(value, numeric_types) and not whole and not recorded:
         value = full_like_window(a, value, box.shape)
     new = prepare_value(a, value, box.shape)
@@ -267,7 +267,7 @@ def set_item(a: Any, key: Any, value: Any) -> None:
     elif box.contiguous and not recorded:
         a._view_of(box.offset(a.shape), box.shape)._set_data(new)
     elif all(s == 1 for s in box.step):
-        _assign(a, value, new, _put_box_call(box.count), (np.array(box.begin, np.int64),))
+        _assign(a, value, new, _put_box_call(box.counts), (np.array(box.begin, np.int64),))
     else:
         _assign(a, value, new, _set_box_call(box), ())
 
@@ -298,7 +298,7 @@ def _assign(a: Any, value: Any, new: Any, call: Callable[..., Any], extra: tuple
 def _set_box_call(box: Box) -> Callable[..., Any]:
     def call(xs: Any, extra: Any, key: Any) -> Any:
         base, value = xs
-        return (base.at[_slices(box)].set(value.reshape(box.count)),)
+        return (base.at[_slices(box)].set(value.reshape(box.counts)),)
 
     return jax.jit(call)
 

@@ -12,6 +12,7 @@ from symjax.base import integer_types
 from symjax.lowering.errors import DTypeError, MissingLoweringError, ShapeError
 from symjax.ndarray._functions import function_in
 from symjax.ndarray.creation import array
+from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import NDArrayBase
 
 __all__ = ["concatenate", "get_indexing_dispatch_code", "get_oshape_of_gather_nd_op", "histogram", "imdecode",
@@ -37,7 +38,7 @@ def concatenate(arrays: list[Any], axis: int = 0, always_copy: bool = True) -> A
       ValueError: the list is empty, or shapes differ.
       TypeError: dtypes differ.
     """
-    if not isinstance(arrays, list) or not arrays or not isinstance(arrays[0], NDArrayBase):
+    if not isinstance(arrays, list) or not arrays or not isinstance(arrays[0], NDArray):
         raise ShapeError("concatenate needs a list of at least one NDArray")
     if len(arrays) == 1:
         return arrays[0].copy() if always_copy else arrays[0]

@@ -109,7 +109,8 @@ class NDArray(Operators, Fluent):
         return self._data.__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._data.__dlpack_device__()
+        value: Any = self._data
+        return value.__dlpack_device__()
 
     def to_dlpack_for_read(self) -> Any:
         """Returns a DLPack capsule of the contents, for reading only."""
@@ -155,7 +156,7 @@ class NDArray(Operators, Fluent):
         indexing.set_item(self, key, value)
 
     def slice_assign(self, rhs: Any, begin: Any, end: Any, step: Any) -> Any:
-        """Writes `rhs` to the box from `begin` to `end` by `step` (tuples; None as in slices) and returns this array."""
+        """Writes `rhs` to the box from `begin` to `end` by `step` (tuples; None as in slices); returns this array."""
         steps = step or (None,) * len(begin)
         self[tuple(builtins.slice(*s) for s in zip(begin, end, steps, strict=True))] = rhs
         return self

@@ -130,9 +130,9 @@ class NDArrayBase:
 
     def _force(self) -> jax.Array:
         lazy = self._lazy
-        if type(lazy) is _View:
+        if isinstance(lazy, _View):
             return self._read_view(lazy)
-        if lazy is None:
+        if not isinstance(lazy, _Pending):
             raise MXNetError("this NDArray holds nothing")
         result = lazy.thunk()
         if self._value is None:
@@ -190,7 +190,7 @@ class NDArrayBase:
             return value.dtype
         if lazy is None:
             raise MXNetError("this NDArray holds nothing")
-        return lazy.base._dtype if type(lazy) is _View else lazy.dtype
+        return lazy.base._dtype if isinstance(lazy, _View) else lazy.dtype
 
     @property
     def dtype(self) -> Any:
