@@ -71,13 +71,13 @@ class _Axis:
     def counts(self, include_pad: bool) -> np.ndarray:
         """How many elements of each window count, cut at the padded border or at the data.
 
-        A window that the full convention puts past the border has a count of 0 or less, which makes its average NaN
-        or 0 as in MXNet.
+        A window that the full convention puts past the border counts 0 or less elements, which makes its average NaN
+        or 0 as in MXNet; without padding it counts 1 and averages 0.
         """
         start = np.arange(self.out) * self.stride - self.pad
         if include_pad:
             return np.minimum(start + self.kernel, self.size + self.pad) - start
-        return np.minimum(start + self.kernel, self.size) - np.maximum(start, 0)
+        return np.maximum(np.minimum(start + self.kernel, self.size) - np.maximum(start, 0), 1)
 
 
 def _out_size(p: PoolingParams, size: int, kernel: int, stride: int, pad: int) -> int:

@@ -13,7 +13,7 @@ from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._nn import along, check_rank, widen
 from symjax.lowering.ops.convolution import DeconvolutionParams, deconvolution
 from symjax.lowering.params import Params, Shape, param
-from symjax.lowering.registry import ShapeLike, first_input_dtype, op
+from symjax.lowering.registry import ShapeLike, op
 
 
 class UpSamplingParams(Params):
@@ -119,8 +119,10 @@ def _interpolate(x: Array, axis: int, size: int, align_corners: bool) -> Array:
     if old == size:
         return x
     place = np.arange(size, dtype=np.float64)
-    if align_corners:
-        place = place * ((old - 1) / (size - 1) if size > 1 else 0.0)
+    if size == 1:  # MXNet: a single pixel is the first one in both modes.
+        place = np.zeros(1)
+    elif align_corners:
+        place = place * ((old - 1) / (size - 1))
     else:
         place = np.maximum((place + 0.5) * (old / size) - 0.5, 0)
     low = np.minimum(place.astype(np.int32), old - 1)
@@ -130,15 +132,14 @@ def _interpolate(x: Array, axis: int, size: int, align_corners: bool) -> Array:
     return below * (1 - weight) + above * weight
 
 
-@op("_contrib_BilinearResize2D", params=BilinearResize2DParams, inputs=_resize_inputs, all_inputs=("data", "like"),
-    infer_types=first_input_dtype)
+@op("_contrib_BilinearResize2D", params=BilinearResize2DParams, inputs=_resize_inputs, all_inputs=("data", "like"))
 def bilinear_resize_2d(p: BilinearResize2DParams, data: Array, like: Array | None = None) -> Array:
     """Resizes images (N, C, H, W) by bilinear interpolation.
 
     The output is height x width, or scale times the input (mode size); the size of `like` (mode like); or the nearest
     even or odd size (to_even_down, to_even_up, to_odd_down, to_odd_up); odd_scale scales an odd size to an odd one:
     `(n - 1) scale + 1`. Output pixel i reads position `i (n - 1) / (m - 1)` with align_corners, else
-    `max((i + 1/2) n / m - 1/2, 0)`.
+    `max((i + 1/2) n / m - 1/2, 0)`; the only pixel of a size of 1 reads position 0.
     """
     check_rank("data", data.shape, (4,), "NCHW")
     if like is not None:
