@@ -54,7 +54,7 @@ class State:
 
     def error(self, text: str) -> None:
         word = click.style("Error:", fg="red", bold=True) if self.colored(sys.stderr) else "Error:"
-        click.echo(f"{word} {text}", err=True, color=True)
+        click.echo(f"{word} {clean(text)}", err=True, color=True)
 
     def emit(self, text: str, output: str | None = None) -> None:
         """Writes a result to standard output, or to a file."""
@@ -73,6 +73,11 @@ class State:
 
     def show_warning(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         self.note(f"Warning: {message}")
+
+
+def clean(text: str) -> str:
+    """Names come from files: nothing in them may steer the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
 def _set(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:

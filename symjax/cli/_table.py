@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from symjax.cli._state import State
+from symjax.cli._state import State, clean
 
 
 def table(state: State, header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
@@ -18,7 +18,7 @@ def table(state: State, header: Sequence[str], rows: Sequence[Sequence[str]], *,
       rows: cells as text.
       right: columns to align to the right.
     """
-    rows = [[_clean(c) for c in row] for row in rows]
+    rows = [[clean(c).replace("\n", "�") for c in row] for row in rows]
     widths = [max(_width(row[i]) for row in [header, *rows]) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
@@ -54,11 +54,6 @@ def size(n_bytes: int) -> str:
 def json_shape(shape: Any) -> list[int | None] | None:
     """A shape for JSON: null where unknown."""
     return None if shape is None else [d or None for d in shape]
-
-
-def _clean(text: str) -> str:
-    """Names come from files: nothing in them may steer the terminal."""
-    return "".join(c if c.isprintable() else "�" for c in text)
 
 
 def _width(text: str) -> int:

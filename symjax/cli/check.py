@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from symjax.cli._source import Source, model_options
-from symjax.cli._state import State, format_option, output_option
+from symjax.cli._state import State, clean, format_option, output_option
 
 
 @dataclasses.dataclass
@@ -146,8 +146,8 @@ def _text(
     parts = [table(state, ["operator", "count", "supported", "nearest", "first node"], rows, right=[1])]
     for key, meaning in _MISFITS.items():
         if params.get(key):
-            parts.append(f"Parameters {meaning}: {', '.join(params[key])}")
-    parts += problems
+            parts.append(f"Parameters {meaning}: {clean(', '.join(params[key]))}")
+    parts += map(clean, problems)
     missing = [u for u in uses if not u.supported]
     if missing:
         parts.append(f"{len(missing)} of {len(uses)} operators are not supported; register them with "

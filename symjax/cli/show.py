@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from symjax.cli._source import Source, model_options
-from symjax.cli._state import State, format_option, output_option
+from symjax.cli._state import State, clean, format_option, output_option
 
 _ENDINGS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".dot": "dot", ".gv": "dot", ".json": "json"}
 
@@ -80,7 +80,7 @@ def as_text(graph: Any, shapes: Any) -> str:
         attrs = [f"{k}={v}" for k, v in sorted(n.attrs.items()) if not is_hidden(k)]
         lines.append(f"{n.name} = {n.op.name}({', '.join([*inputs, *attrs])}){tail}")
     lines.append(f"outputs: {', '.join(e.output_name for e in graph.outputs)}")
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in "\n".join(lines))
+    return clean("\n".join(lines))
 
 
 def _flow(shapes: Any, e: Any) -> str:
