@@ -82,7 +82,8 @@ def _from_body(p: ForeachParams, values: Sequence[Any]) -> list[Any]:
     return [values[i] for i in (*p.in_data_locs, *p.in_state_locs, *p.remain_locs)]
 
 
-def _with_states(p: ForeachParams, ins: Sequence[Any], outs: Sequence[Any], merge: Callable[[Any, Any], Any]) -> list[Any]:
+def _with_states(p: ForeachParams, ins: Sequence[Any], outs: Sequence[Any],
+                 merge: Callable[[Any, Any], Any]) -> list[Any]:
     """The inputs with what is known of the final states."""
     n = len(p.in_data_locs)
     out = list(ins)

@@ -44,8 +44,8 @@ def multibox_prior(p: MultiBoxPriorParams, data: Array) -> Array:
     if data.ndim != 4:
         raise ShapeError(f"data must have four axes (batch, channel, height, width), got shape {data.shape}")
     if not p.sizes or not p.ratios or len(p.steps) != 2 or len(p.offsets) != 2:
-        raise ParamError(f"sizes and ratios must not be empty and steps and offsets must be pairs, got sizes={p.sizes}, "
-                         f"ratios={p.ratios}, steps={p.steps}, offsets={p.offsets}")
+        raise ParamError("sizes and ratios must not be empty, steps and offsets must be pairs, got "
+                         f"sizes={p.sizes}, ratios={p.ratios}, steps={p.steps}, offsets={p.offsets}")
     rows, cols = data.shape[2:]
     if p.steps[0] * p.steps[1] < 0:
         raise ParamError(f"steps={p.steps}: both must be given, or both left at -1")
@@ -157,7 +157,8 @@ def _infer_target(p: MultiBoxTargetParams, ins: list[ShapeLike], outs: list[Shap
 
 @op("_contrib_MultiBoxTarget", aliases=("_npx_multibox_target",), params=MultiBoxTargetParams,
     outputs=("loc_target", "loc_mask", "cls_target"), infer_inputs=_infer_target)
-def multibox_target(p: MultiBoxTargetParams, anchor: Array, label: Array, cls_pred: Array) -> tuple[Array, Array, Array]:
+def multibox_target(p: MultiBoxTargetParams, anchor: Array, label: Array,
+                    cls_pred: Array) -> tuple[Array, Array, Array]:
     """Training targets of anchors (1, A, 4) for labels (N, G, 5 or more: class, box, …) and predictions (N, K, A).
 
     Labels end at the first class -1. Each ground truth takes the anchor it overlaps most; every further anchor whose
