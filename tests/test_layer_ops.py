@@ -1,4 +1,4 @@
-"""Layer ops beyond what MXNet on CPU can be asked: layouts, half precision, random masks, tie rules, higher derivatives."""
+"""Layer ops beyond what MXNet on CPU can be asked: layouts, half precision, random masks, ties, higher derivatives."""
 
 from __future__ import annotations
 

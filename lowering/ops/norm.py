@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -89,8 +90,8 @@ def _batch_norm(p: _BatchStatParams, axis: int, train: bool, data: Array, gamma:
     inverse_std = lax.rsqrt(var + p.eps)
     scale = inverse_std if p.fix_gamma else inverse_std * gamma
     out = (x - along(mean, axis, x.ndim)) * along(scale, axis, x.ndim) + along(beta, axis, x.ndim)
-    return Normalized(out.astype(data.dtype), lax.stop_gradient(mean), lax.stop_gradient(inverse_std if inverse else var),
-                      lax.stop_gradient(moving_mean), lax.stop_gradient(moving_var))
+    statistics = (mean, inverse_std if inverse else var, moving_mean, moving_var)
+    return Normalized(out.astype(data.dtype), *map(lax.stop_gradient, statistics))
 
 
 @op("BatchNorm", aliases=("_npx_batch_norm",), params=BatchNormParams, aux=("moving_mean", "moving_var"),
@@ -254,6 +255,7 @@ def lrn(p: LRNParams, data: Array) -> tuple[Array, Array]:
         raise ParamError(f"parameter nsize={p.nsize} must be odd")
     x, half = widen(data), p.nsize // 2
     squares = lax.pad(jnp.square(x), jnp.zeros((), x.dtype), [(0, 0, 0), (half, half, 0), (0, 0, 0), (0, 0, 0)])
-    window = sum(lax.slice_in_dim(squares, i, i + x.shape[1], axis=1) for i in range(p.nsize))
+    shifted = (lax.slice_in_dim(squares, i, i + x.shape[1], axis=1) for i in range(p.nsize))
+    window = functools.reduce(jnp.add, shifted)
     norm = p.knorm + p.alpha / p.nsize * window
     return (x * norm ** -p.beta).astype(data.dtype), lax.stop_gradient(norm).astype(data.dtype)

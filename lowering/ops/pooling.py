@@ -253,7 +253,7 @@ def _v1_axes(p: PoolingV1Params, layout: Layout, shape: Sequence[int]) -> tuple[
     if p.global_pool:
         return tuple(_Axis(a, shape[a], shape[a], 1, 0, 1) for a in layout.spatial)
     made = []
-    for a in _axes(PoolingParams(kernel=p.kernel, stride=p.stride), layout, shape):
+    for a in _axes(PoolingParams.parse({"kernel": str(p.kernel), "stride": str(p.stride)}), layout, shape):
         room = a.size - a.kernel
         up = min(room + a.stride - 1, a.size - 1) if p.pooling_convention == "full" else room
         made.append(dataclasses.replace(a, out=up // a.stride + 1))

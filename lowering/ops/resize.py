@@ -48,8 +48,9 @@ def _bilinear_upsampling(p: UpSamplingParams, data: Array, weight: Array) -> Arr
         raise ParamError(f"parameter num_filter={p.num_filter} must equal the {channels} channels of data for "
                          "sample_type='bilinear'")
     k, pad = _kernel(p), p.scale // 2
-    window = DeconvolutionParams(kernel=(k, k), stride=(p.scale, p.scale), pad=(pad, pad), num_filter=channels,
-                                 num_group=channels)
+    window = DeconvolutionParams.parse({"kernel": f"({k}, {k})", "stride": f"({p.scale}, {p.scale})",
+                                        "pad": f"({pad}, {pad})", "num_filter": str(channels),
+                                        "num_group": str(channels)})
     return deconvolution(window, data, weight)
 
 

@@ -76,7 +76,8 @@ CASES: list[Case] = [
     # MXNet's constants are float32.
     *(op_case("LeakyReLU", {"data": X}, {"act_type": t}, dtype=d, rtol={"float64": 1e-5}.get(d))
       for t in LEAKY for d in ("float64", "float16")),
-    _selu(), _selu("float64", rtol=1e-6), _selu("float16"), _selu(data=values([[0.0, 100.0, -100.0]]), name="edges_selu"),
+    _selu(), _selu("float64", rtol=1e-6), _selu("float16"),
+    _selu(data=values([[0.0, 100.0, -100.0]]), name="edges_selu"),
     *(op_case("LeakyReLU", {"data": X}, {"act_type": t, "slope": 0.6}) for t in ("leaky", "elu")),
     op_case("LeakyReLU", {"data": X}, id="defaults", infer=[{"data": (0, 3)}]),
     op_case("LeakyReLU", {"data": X}, grad_req="add"),

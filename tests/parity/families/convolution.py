@@ -32,8 +32,9 @@ def _family(op: str) -> list[Case]:
             _conv(op, rank, {"layout": ("NCW", "NCHW", "NCDHW")[rank - 1]}),
         ]
     cases += [
+        # MXNet's plain Deconvolution mixes stride and dilate up.
         _conv(op, 2, {"num_filter": 6, "num_group": 2, "kernel": (3, 3), "stride": (2, 2), "pad": (1, 0),
-                      "dilate": (1, 2), "no_bias": False}, backend="onednn"),  # plain Deconvolution mixes stride and dilate up
+                      "dilate": (1, 2), "no_bias": False}, backend="onednn"),
         _conv(op, 2, {"kernel": (1, 1)}),
         _conv(op, 2, {"kernel": (1, 1), "stride": (2, 2)}),
         _conv(op, 2, {"cudnn_tune": "off", "cudnn_off": True, "workspace": 256}),

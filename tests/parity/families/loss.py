@@ -129,8 +129,8 @@ CASES: list[Case] = [
     op_case("MakeLoss", {"data": (4, 3)}, head="none", dtype="float16"),
     op_case("MakeLoss", {"data": (4, 3)}, head="none", grad_req="add"),
     op_case("MakeLoss", {"data": (4, 3)}, head="fill", id="head_ignored"),
-    *(op_case("IdentityAttachKLSparseReg", {"data": uniform(s, 0.1, 0.9)}, p, aux={"moving_avg": uniform((3,), 0.2, 0.6)},
-              id=f"{len(s)}d_{len(p)}", better=len(s) == 3)
+    *(op_case("IdentityAttachKLSparseReg", {"data": uniform(s, 0.1, 0.9)}, p,
+              aux={"moving_avg": uniform((3,), 0.2, 0.6)}, id=f"{len(s)}d_{len(p)}", better=len(s) == 3)
       for s in ((4, 3), (2, 3, 4)) for p in ({}, {"sparseness_target": 0.3, "penalty": 0.5, "momentum": 0.5})),
     op_case("IdentityAttachKLSparseReg", {"data": uniform((4, 3), 0.1, 0.9)}, {}, aux={"moving_avg": None},
             grad_req="add"),

@@ -78,7 +78,8 @@ CASES: list[Case] = [
     *(op_case("Pooling", {"data": DATA[2]}, {"kernel": (2, 2), "pool_type": k}, dtype=t)
       for k in ("max", "avg", "sum") for t in ("float16", "float64")),
     op_case("Pooling", {"data": DATA[2]}, {"kernel": (2, 2)}, grad_req="add"),
-    op_case("Pooling", {"data": randint((1, 2, 4, 4), 0, 100)}, {"kernel": (2, 2)}, dtype="int32", id="int", better=True),
+    op_case("Pooling", {"data": randint((1, 2, 4, 4), 0, 100)}, {"kernel": (2, 2)}, dtype="int32", id="int",
+            better=True),
     op_case("Pooling", {"data": (0, 2, 4, 4)}, {"kernel": (2, 2)}, id="empty", np_shape=True),
     op_case("_npx_pooling", {"data": DATA[2]}, {"kernel": (2, 2), "pool_type": "avg"}),
     *(op_case("Pooling_v1", {"data": DATA[2]}, {"kernel": (3, 2), "stride": (2, 3), "pool_type": k, "pad": q,

@@ -25,7 +25,8 @@ CASES: list[Case] = [
     *(op_case(o, {"data": values([[1000.0, 0.0, -1000.0], ["-inf", 0.0, 1.0]])}, id="extreme", grads=False)
       for o in OPS),
     op_case("softmax", {"data": (3,)}, id="vector"),
-    op_case("softmax", {"data": randint((2, 3), -3, 4, "int32")}, {"dtype": "float32"}, id="int", grads=False, better=True),
+    op_case("softmax", {"data": randint((2, 3), -3, 4, "int32")}, {"dtype": "float32"}, id="int", grads=False,
+            better=True),
     op_case("softmax", {"data": (0, 3)}, id="empty", np_shape=True),
     op_case("softmax", {"data": X, "length": LENGTH}, {"use_length": True}, infer=[
         {"data": (0, 3, 4)}]),
