@@ -425,5 +425,6 @@ def test_demo(tmp_path: Path) -> None:
 
 def test_demo_fails_when_outputs_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_command, "TOLERANCE", -1.0)
-    result = symjax("demo", "-q", "--epochs", "1", "--picture", str(tmp_path / "p.png"), code=1)
+    monkeypatch.setattr(demo_command, "_fine_tune", lambda *_: ([2.0, 1.0], 1))
+    result = symjax("demo", "-q", "--picture", str(tmp_path / "p.png"), code=1)
     assert "DIFFERS" in result.stdout and result.stderr == ""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -22,6 +23,22 @@ def test_example_gives_the_outputs_that_mxnet_gave(monkeypatch: pytest.MonkeyPat
     expected = names["digits"]["test_probabilities"]
     np.testing.assert_allclose(names["probs"], expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(np.asarray(names["same"]), expected, rtol=1e-4, atol=1e-5)
+
+
+SECTION = README[README.index("## Command line") :]
+COMMANDS = [c.strip() for c in re.findall(r"^symjax (?!demo)([^#\n]+)", SECTION.split("```")[1], flags=re.MULTILINE)]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_run(line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from symjax.cli import COMMANDS as known
+    from symjax.cli import main
+
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(main, line.replace("-o ", f"-o {tmp_path}/").split())
+    assert result.exit_code == 0, result.output
+    assert result.stdout or list(tmp_path.iterdir())
+    assert {c.split()[0] for c in COMMANDS} | {"demo"} == set(known)
 
 
 def test_documents_name_the_right_distribution() -> None:

@@ -109,7 +109,7 @@ def _style(used: set[str]) -> str:
         f".sjx .t{{font-size:{_TITLE}px;font-weight:600;fill:#1f2328}}"
         ".sjx .bg{fill:#fff;stroke:none}.sjx .e{fill:none;stroke:#8c959f;stroke-width:1.2}"
         ".sjx .a{fill:#8c959f}.sjx .s{text-anchor:start;paint-order:stroke;stroke:#fff;stroke-width:3px;"
-        "stroke-linejoin:round}.sjx .l{text-anchor:end}.sjx .output .t{fill:#fff}"
+        "stroke-linejoin:round}.sjx .l{text-anchor:end}.sjx .m{text-anchor:middle}.sjx .output .t{fill:#fff}"
         ".sjx .unknown rect{stroke-dasharray:5 3}"
         + "".join(light)
         + "@media(prefers-color-scheme:dark){.sjx text{fill:#9da7b3}.sjx .t{fill:#e6edf3}"
@@ -227,11 +227,15 @@ def _labels(picture: Diagram, plan: Layout, shapes: Shapes) -> list[str]:
         if place in done:
             continue
         done |= {e, place}
-        left = ends[a][0] > x - 1 and ends[a][1] > x + 1
-        out.append(
-            f'<text class="s{" l" if left else ""}" x="{_n(x - 5 if left else x + 5)}" '
-            f'y="{_n(y + 15 + 11 * (e.index % 2))}">{dims(shape)}</text>'
-        )
+        low, high = ends[a]
+        if low < x - 1 and high > x + 1:  # edges go to both sides: the space between them is free
+            kind, dx, dy = "s m", 0, 29
+        elif high > x + 1:
+            kind, dx, dy = "s l", -5, 15
+        else:
+            kind, dx, dy = "s", 5, 15
+        dy += 11 * (e.index % 2)
+        out.append(f'<text class="{kind}" x="{_n(x + dx)}" y="{_n(y + dy)}">{dims(shape)}</text>')
     return out
 
 
