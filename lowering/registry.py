@@ -82,8 +82,10 @@ class Op:
       infer_types: (params, input dtypes, output dtypes) -> both; None: all are one type.
       is_loss: its gradient ignores the head gradient, so `backward()` needs none for it.
       input_attrs: hidden attributes that an implicitly created input variable gets, by input name.
+      eager: the result's shape depends on values, so graphs with it run node by node instead of compiled.
       infer_outputs: (params, input shapes) -> output shapes, only where the shape depends on values or is costly to
         evaluate; None: the rule is evaluated abstractly.
+      aux_in_forward: its auxiliary states change with every forward pass (optimizer updates), not with a backward one.
     """
 
     name: str
@@ -105,6 +107,8 @@ class Op:
     source: str
     asks: frozenset[str]
     variants: list[Variant] = dataclasses.field(default_factory=list)
+    aux_in_forward: bool = False
+    eager: bool = False
 
     def __call__(self, params: Any, *inputs: Any, **asked: Any) -> Any:
         return self.rule(params, *inputs, **asked)
@@ -146,7 +150,8 @@ def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParam
        infer_types: InferTypes | None = None, is_loss: bool = False,
        input_attrs: Mapping[str, Mapping[str, str]] | None = None,
        infer_outputs: Callable[[Any, list[ShapeLike]], Sequence[ShapeLike]] | None = None,
-       all_inputs: Sequence[str] | None = None, source: str | None = None) -> Callable[[Callable[..., Any]], Op]:
+       all_inputs: Sequence[str] | None = None, source: str | None = None,
+       aux_in_forward: bool = False, eager: bool = False) -> Callable[[Callable[..., Any]], Op]:
     """Registers the decorated lowering rule as an operator; see the module's text and `Op`.
 
     `inputs` defaults to the rule's positional argument names after `params` (auxiliary states included); a function of
@@ -170,7 +175,8 @@ def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParam
                   shape=shape, infer_inputs=infer_inputs, infer_types=infer_types, is_loss=is_loss,
                   input_attrs=input_attrs or {}, infer_outputs=infer_outputs, all_inputs=every,
                   source=source or (f"{code.co_filename}:{code.co_firstlineno}" if code else "?"),
-                  asks=frozenset(n for n in _ASKABLE if n in sig.parameters))
+                  asks=frozenset(n for n in _ASKABLE if n in sig.parameters), aux_in_forward=aux_in_forward,
+                  eager=eager)
         made.num_visible = _count(num_visible, made)
         for n in (name, *made.aliases):
             if n in _OPS:

@@ -88,6 +88,9 @@ class Executor:
         self._wrt = tuple(i for i, (r, a) in enumerate(zip(handle.reqs, handle.args, strict=True))
                           if r != "null" and handle.grads[i] is not None and jnp.issubdtype(a._dtype, jnp.inexact))
         self._add = tuple(handle.reqs[i] == "add" for i in self._wrt)
+        eager = {n.inputs[i].node for n in self._graph.nodes if n.op is not None and n.op.aux_in_forward
+                 for i in n.aux_positions()}
+        self._forward_aux = tuple(i for i, n in enumerate(self._graph.aux_states) if n in eager)
         self._run: _Run | None = None
         self._monitor: tuple[MonitorCallback, bool] | None = None
         self._outputs = [NDArray._pending(s, t, ctx, self._first_read) for s, t in handle.outputs]
@@ -136,7 +139,7 @@ class Executor:
         if self._monitor is not None:
             self._run_monitored(bool(is_train))
         run = self._run = _Run(self, bool(is_train))
-        if self._wrt and is_train:
+        if self._wrt and is_train and not self._forward_aux:
             for o, (shape, dtype) in zip(self._outputs, self._bound.outputs, strict=True):
                 o._set_pending(shape, dtype, run.read)
         else:
@@ -315,6 +318,8 @@ class _Run:
             else:
                 self.outs, self.new_aux = ex._program.forward(self.args, self.aux, self.key, self.train)
         self._deliver()
+        for i in ex._forward_aux:
+            ex.aux_arrays[i]._set_data(self.new_aux[i])
 
     def _deliver(self) -> None:
         if self.ex._run is self:

@@ -53,6 +53,7 @@ def sgd_mom(h: Any, w: Array, g: Array, mom: Array) -> tuple[Array, Array]:
 
 def nag(h: Any, w: Array, g: Array, mom: Array) -> tuple[Array, Array]:
     """d = g + wd w; m = momentum m - lr d; w + momentum m - lr d."""
+    # MXNet: in place, the momentum decays by the weight that was just updated.
     step = h.lr * (gradient(h, g) + h.wd * w)
     mom = h.momentum * mom - step
     return w + h.momentum * mom - step, mom

@@ -156,8 +156,9 @@ def _register(name: str, params: type[Params], layout: _Layout, update: Update, 
 
     rule.__doc__ = f"Returns the updated weights. {text}" + (
         "\n\nAll is computed on the float32 copies of half-precision weights." if layout.mixed else "")
-    op(name, params=params, inputs=layout.names, aux=layout.aux, outputs=lambda p: layout.number(p),
-       infer_inputs=layout.shapes, infer_types=layout.types, all_inputs=("data",), source=f"{__file__}:{name}")(rule)
+    op(name, params=params, inputs=layout.names, aux=layout.aux, aux_in_forward=True,
+       outputs=layout.number, infer_inputs=layout.shapes, infer_types=layout.types, all_inputs=("data",),
+       source=f"{__file__}:{name}")(rule)
 
 
 def _sgd(p: Any, dtype: Any, i: int, tail: Sequence[Any], x: Sequence[Array]) -> tuple[Array, ...]:
@@ -235,7 +236,7 @@ def _array_names(p: ResetArraysParams) -> tuple[str, ...]:
 
 
 @op("reset_arrays", params=ResetArraysParams, variadic="num_arrays", outputs=(),
-    inputs=_array_names, aux=_array_names, infer_types=lambda p, ins, outs: (ins, outs))
+    inputs=_array_names, aux=_array_names, aux_in_forward=True, infer_types=lambda p, ins, outs: (ins, outs))
 def reset_arrays(p: ResetArraysParams, *arrays: Array) -> tuple[Array, ...]:
     """Sets all arrays to zero; there is no output."""
     return tuple(jnp.zeros_like(a) for a in arrays)

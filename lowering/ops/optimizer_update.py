@@ -231,10 +231,11 @@ def _register(name: str, params: type[Params], core: Core, states: tuple[str, ..
     rule.__doc__ = what
     mixed_rule.__doc__ = f"{what} All is computed on the float32 copy `weight32` of a half-precision weight."
     op(name, aliases=aliases, params=params, inputs=("weight", "grad", *states), aux=states, shape=SAME,
+       aux_in_forward=True,
        source=f"{__file__}:{name}")(rule)
     if mixed:
         op(mixed, params=params, inputs=("weight", "grad", *states, "weight32"), aux=(*states, "weight32"), shape=SAME,
-           infer_types=mixed_types((0, 1)), source=f"{__file__}:{mixed}")(mixed_rule)
+           aux_in_forward=True, infer_types=mixed_types((0, 1)), source=f"{__file__}:{mixed}")(mixed_rule)
 
 
 _register("sgd_update", SgdParams, sgd, (), ("_sparse_sgd_update",), "mp_sgd_update")
@@ -250,7 +251,8 @@ _register("signum_update", SignumParams, signum, ("mom",))
 _register("_sparse_adagrad_update", AdagradParams, adagrad, ("history",))
 
 
-@op("lamb_update_phase1", params=LambPhase1Params, aux=("mean", "var"), shape=SAME)
+@op("lamb_update_phase1", params=LambPhase1Params, aux=("mean", "var"), shape=SAME,
+    aux_in_forward=True)
 def lamb_update_phase1(p: LambPhase1Params, weight: Array, grad: Array, mean: Array, var: Array) -> tuple[Array, ...]:
     """Returns LAMB's direction mean / (sqrt(var) + epsilon) + wd w, with means of the gradient and its square."""
     wide = wide_dtype(weight.dtype)
@@ -259,6 +261,7 @@ def lamb_update_phase1(p: LambPhase1Params, weight: Array, grad: Array, mean: Ar
 
 
 @op("mp_lamb_update_phase1", params=LambPhase1Params, aux=("mean", "var"), shape=SAME,
+    aux_in_forward=True,
     infer_types=lambda p, ins, outs: ([ins[0] or ins[1], ins[1] or ins[0], *["float32"] * 3], ["float32"]))
 def mp_lamb_update_phase1(p: LambPhase1Params, weight: Array, grad: Array, mean: Array, var: Array,
                           weight32: Array) -> tuple[Array, ...]:
@@ -280,10 +283,11 @@ def lamb_update_phase2(p: LambPhase2Params, weight: Array, g: Array, r1: Array, 
 
 
 @op("mp_lamb_update_phase2", params=LambPhase2Params, aux=("weight32",), infer_inputs=_first_two,
-    infer_types=mixed_types((0,)))
+    aux_in_forward=True, infer_types=mixed_types((0,)))
 def mp_lamb_update_phase2(p: LambPhase2Params, weight: Array, g: Array, r1: Array, r2: Array,
                           weight32: Array) -> tuple[Array, Array]:
     """Returns the updated weight, and its float32 copy: weight32 - lr r1 / r2 g."""
+    # MXNet: forgets to store the new float32 copy.
     new = weight32 - lamb_rate(Hyper(p, jnp.float32), r1, r2) * g
     return new.astype(weight.dtype), new
 
@@ -293,12 +297,17 @@ def _adamw_shapes(p: Any, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[S
     return [*[known] * (len(ins) - 1), ins[-1]]
 
 
+def _weight_shape(p: Any, ins: Sequence[ShapeLike]) -> Sequence[ShapeLike]:
+    return [ins[0]]
+
+
 def _adamw_types(p: Any, ins: list[str | None], outs: list[str | None]) -> Types:
     known = next((t for t in (*ins[:-1], *outs) if t), None)
     return [*[known] * (len(ins) - 1), ins[-1] or "float32"], [known]
 
 
-@op("_adamw_update", params=AdamWParams, aux=("mean", "var"), infer_inputs=_adamw_shapes, infer_types=_adamw_types)
+@op("_adamw_update", params=AdamWParams, aux=("mean", "var"), aux_in_forward=True, infer_inputs=_adamw_shapes,
+    infer_outputs=_weight_shape, infer_types=_adamw_types)
 def adamw_update(p: AdamWParams, weight: Array, grad: Array, mean: Array, var: Array,
                  rescale_grad: Array) -> tuple[Array, ...]:
     """Returns weight - eta (lr mean / (sqrt(var) + epsilon) + wd weight); decay is apart from the gradient.
@@ -310,7 +319,8 @@ def adamw_update(p: AdamWParams, weight: Array, grad: Array, mean: Array, var: A
     return tuple(x.astype(weight.dtype) for x in adamw(h, *(x.astype(wide) for x in (weight, grad, mean, var))))
 
 
-@op("_mp_adamw_update", params=AdamWParams, aux=("mean", "var", "weight32"), infer_inputs=_adamw_shapes,
+@op("_mp_adamw_update", params=AdamWParams, aux=("mean", "var", "weight32"), aux_in_forward=True,
+    infer_inputs=_adamw_shapes, infer_outputs=_weight_shape,
     infer_types=lambda p, ins, outs: ([ins[0] or outs[0], ins[1] or ins[0], *["float32"] * 3,
                                        ins[5] or "float32"], [ins[0] or outs[0]]))
 def mp_adamw_update(p: AdamWParams, weight: Array, grad: Array, mean: Array, var: Array, weight32: Array,
@@ -326,7 +336,8 @@ def _group_shapes(p: Any, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[S
     return [known, known, ins[2] or (None if known is None else (known[0], 1))]
 
 
-@op("_contrib_group_adagrad_update", params=GroupAdagradParams, aux=("history",), infer_inputs=_group_shapes)
+@op("_contrib_group_adagrad_update", params=GroupAdagradParams, aux=("history",), infer_inputs=_group_shapes,
+    aux_in_forward=True)
 def group_adagrad_update(p: GroupAdagradParams, weight: Array, grad: Array, history: Array) -> tuple[Array, Array]:
     """Returns weight - lr g / sqrt(h + epsilon), with one history h per row: h = h + mean(g^2 of the row).
 

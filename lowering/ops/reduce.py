@@ -189,10 +189,10 @@ def argmin(p: ArgParams, data: Array) -> Array:
 
 @op("argmax_channel")
 def argmax_channel(p: Any, data: Array) -> Array:
-    """Returns the index of the largest element along the last axis, in the type of `data`: (..., C) -> (...)."""
+    """Returns the index of the largest element along axis 1, in the type of `data`: (N, C, ...) -> (N, ...)."""
     if data.ndim < 2:
         raise ShapeError(f"data has shape {data.shape}; at least two dimensions are needed")
-    return jnp.argmax(data, -1).astype(data.dtype)
+    return jnp.argmax(data, 1).astype(data.dtype)
 
 
 class MomentsParams(Params):
@@ -231,6 +231,10 @@ def _float32_out(p: Any, ins: list[str | None], outs: list[str | None]) -> Types
     return ins, ["float32"]
 
 
+def _same_in(p: Any, ins: list[str | None], outs: list[str | None]) -> Types:
+    return [next((t for t in ins if t), None)] * len(ins), ["float32"]
+
+
 def _array_names(p: Any) -> tuple[str, ...]:
     return tuple(f"array_{i}" for i in range(p.num_arrays))
 
@@ -242,13 +246,14 @@ def all_finite(p: AllFiniteParams, data: Array) -> Array:
 
 
 @op("multi_all_finite", params=MultiAllFiniteParams, inputs=_array_names, variadic="num_arrays",
-    infer_types=_float32_out)
+    infer_types=_same_in, infer_outputs=lambda p, ins: [(1,)])
 def multi_all_finite(p: MultiAllFiniteParams, *arrays: Array) -> Array:
     """Returns 1 if no element of any array is NaN or infinite, else 0: float32 of shape (1,)."""
     return jnp.stack([jnp.all(jnp.isfinite(a)) for a in arrays]).all().astype(jnp.float32).reshape(1)
 
 
-@op("multi_sum_sq", params=MultiSumSqParams, inputs=_array_names, variadic="num_arrays", infer_types=_float32_out)
+@op("multi_sum_sq", params=MultiSumSqParams, inputs=_array_names, variadic="num_arrays", infer_types=_same_in,
+    infer_outputs=lambda p, ins: [(p.num_arrays,)])
 def multi_sum_sq(p: MultiSumSqParams, *arrays: Array) -> Array:
     """Returns the sum of squares of each array: float32 of shape (num_arrays,)."""
     return jnp.stack([jnp.sum(jnp.square(a.astype(wide_dtype(a.dtype)))).astype(jnp.float32) for a in arrays])
