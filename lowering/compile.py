@@ -34,7 +34,9 @@ class Program:
     def __init__(self, graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None) -> None:
         self.fn = lower_graph(graph, out_shapes=out_shapes, platform=platform)
         self.needs_key = needs_key(graph)
-        self.forward = jax.jit(self._forward, static_argnums=(3,))
+        # A shape that depends on values is known only while running: such a graph runs node by node.
+        self.eager = any(n.op is not None and n.op.eager for n in graph.nodes)
+        self.forward = self._forward if self.eager else jax.jit(self._forward, static_argnums=(3,))
         self.steps: dict[Any, Step] = {}
 
     def _forward(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> Any:
@@ -56,9 +58,8 @@ class Step:
 
     def __init__(self, program: Program, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool) -> None:
         self.program, self.wrt, self.add, self.train = program, wrt, add, train
-        self.fused = jax.jit(self._fused)
-        self.forward = jax.jit(self._vjp)
-        self.backward = jax.jit(self._backward)
+        jit: Any = (lambda f: f) if program.eager else jax.jit
+        self.fused, self.forward, self.backward = jit(self._fused), jit(self._vjp), jit(self._backward)
 
     def _vjp(self, args: Sequence[Any], aux: Sequence[Any], key: Any) -> tuple[Any, Any, Any]:
         args = tuple(args)

@@ -151,6 +151,9 @@ def _outputs(graph: Graph, shapes: Inferred[Any], types: Inferred[str], args: Se
     # Inference reads a 0 as unknown, but arrays may really be empty: what the graph does with them decides.
     fn = lower_graph(graph, out_shapes=fixed)
     with jax.enable_x64(True):
+        if any(n.op is not None and n.op.eager for n in graph.nodes):
+            result, _ = fn([a._data for a in args], [a._data for a in aux], jax.random.key(0), False)
+            return [(tuple(o.shape), o.dtype) for o in result], fixed
         avals = [[jax.ShapeDtypeStruct(a.shape, a._dtype) for a in part] for part in (args, aux)]
         result, _ = jax.eval_shape(lambda a, b, k: fn(a, b, k, False), *avals, jax.random.key(0))
     return [(tuple(o.shape), o.dtype) for o in result], fixed

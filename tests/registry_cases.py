@@ -16,6 +16,7 @@ import numpy as np
 
 from symjax import symbol
 from symjax.lowering import infer, registry
+from symjax.lowering.errors import MXNetError
 from symjax.lowering.graph import Graph, Node
 from symjax.lowering.params import Params, Spec, to_text
 from symjax.lowering.registry import Op
@@ -26,6 +27,9 @@ from tests.parity.case import Case
 from tests.parity.record import family_cases, family_names
 
 OPERATORS = Path(__file__).resolve().parents[2] / "shared" / "mxnet-1.9.1" / "operators.json"
+
+DYNAMIC = {o.name for o in registry.all_ops() if o.eager}
+"""Ops whose result's shape depends on values: they refuse to be traced."""
 
 Avals = tuple[jax.ShapeDtypeStruct, ...]
 
@@ -123,20 +127,29 @@ def key_data() -> Any:
 
 
 @functools.cache
-def uses() -> dict[str, list[Use]]:
-    """Every op's appearances in parity cases, by op name; the cases of the op alone come first."""
+def uses(limit: int = 3) -> dict[str, list[Use]]:
+    """Appearances of every op in parity cases, about `limit` each; those of an op alone in its graph come first."""
     found: dict[str, list[Use]] = {}
     for family in family_names():
         known = golden.load(family)
         for case in family_cases(family):
             if case.better or known.get(case.id, {}).get("status") == "ok":
-                for use in _uses_in(case):
+                for use in _uses_in(case, {k for k, v in found.items() if len(v) >= limit}):
                     found.setdefault(use.op.name, []).append(use)
     return {k: sorted(v, key=lambda u: not u.only_op) for k, v in found.items()}
 
 
-def _uses_in(case: Case) -> Iterator[Use]:
-    graph = symbol.load_json(case.json).handle
+def _uses_in(case: Case, enough: set[str]) -> Iterator[Use]:
+    """The nodes of a case that runs, if one of its ops is not in `enough`."""
+    try:
+        graph = symbol.load_json(case.json).handle
+        if any(n.op is not None and n.op.name not in enough for n in graph.nodes):
+            yield from _uses_of(graph, case)
+    except MXNetError:
+        return  # a case of an error
+
+
+def _uses_of(graph: Graph, case: Case) -> Iterator[Use]:
     if any(a.shape is None for a in case.inputs.values()):
         given = {v: case.inputs[v.name].shape for v in graph.inputs if v.name in case.inputs}
     else:
@@ -148,11 +161,11 @@ def _uses_in(case: Case) -> Iterator[Use]:
         return
     nodes = [n for n in graph.nodes if n.op is not None]
     for node in nodes:
-        if (use := _use(node, shapes, types, case, graph, len(nodes) == 1)) is not None:
+        if (use := _use(node, shapes, types, case, len(nodes) == 1)) is not None:
             yield use
 
 
-def _use(node: Node, shapes: Any, types: Any, case: Case, graph: Graph, alone: bool) -> Use | None:
+def _use(node: Node, shapes: Any, types: Any, case: Case, alone: bool) -> Use | None:
     ins, dtypes = [shapes[e] for e in node.inputs], [types[e] or "float32" for e in node.inputs]
     if any(s is None for s in ins):
         return None

@@ -247,17 +247,12 @@ class BooleanMaskParams(Params):
     axis: int = param(0, doc="Axis to select from.")
 
 
-def _unknown_axis(p: BooleanMaskParams, ins: list[ShapeLike]) -> list[ShapeLike]:
-    data = ins[0]
-    return [data and (*data[:p.axis % len(data)], 0, *data[p.axis % len(data) + 1:])]
-
-
 @op("_contrib_boolean_mask", aliases=("_npi_boolean_mask",), params=BooleanMaskParams, infer_types=first_input_dtype,
-    infer_outputs=_unknown_axis)
+    infer_outputs=lambda p, ins: [None], eager=True)
 def boolean_mask(p: BooleanMaskParams, data: Array, index: Array) -> Array:
     """Selects the slices of `data` whose entry in the vector `index` is not zero.
 
-    The size of the result depends on values, so this runs where values are known, not inside a compiled function.
+    The size of the result depends on values: a graph with this op runs node by node, and jit refuses it.
     """
     axis = axis_of(p.axis, data.ndim)
     if index.shape != (data.shape[axis],):

@@ -1,5 +1,7 @@
 """Embedding, take, pick, one_hot, gather and scatter, where, index arithmetic, histogram."""
 
+import numpy as np
+
 from tests.parity.arrays import randint, values
 from tests.parity.case import Case, op_case
 
@@ -13,6 +15,13 @@ INTS = ("int8", "uint8", "int32", "int64")
 def embed(index: object, **options: object) -> Case:
     """Embedding, differentiated with respect to the table."""
     return op_case("Embedding", {"data": index, "weight": None}, EMB, grads=["weight"], **options)  # type: ignore
+
+
+def filled(a: np.ndarray, values: np.ndarray, columns: np.ndarray, one_row: bool = False) -> np.ndarray:
+    """A copy of `a` with one element of each row (or several of the only one) replaced."""
+    out = a.copy()
+    out[0 if one_row else np.arange(len(a)), columns.astype(int)] = values
+    return out
 
 
 CASES: list[Case] = [
@@ -91,6 +100,16 @@ CASES: list[Case] = [
     op_case("_contrib_index_copy", {"old_tensor": W, "index_vector": values([3, 1], dtype="float32"),
                                     "new_tensor": (2, 3)}, id="float", grads=["old_tensor", "new_tensor"],
             infer_from=("old_tensor", "index_vector", "new_tensor")),
+    # MXNet: these have no symbol, need their output in place, or a result of unknown shape.
+    op_case("fill_element_0index", {"lhs": W, "mhs": (4,), "rhs": values([0, 1, 2, 1], dtype="float32")}, grads=False,
+            better=True, expected=lambda x: {"out0": filled(x["lhs"], x["mhs"], x["rhs"])}),
+    op_case("_onehot_encode", {"lhs": values([0, 2, 5, -1], dtype="float32"), "rhs": (4, 3)}, grads=False, better=True,
+            expected=lambda x: {"out0": (x["lhs"][:, None] == np.arange(3)).astype(np.float32)}),
+    op_case("_scatter_set_nd", {"lhs": (4,), "rhs": (2,), "indices": values([[0, 2]], dtype="float32")},
+            {"shape": (4,)}, grads=False, better=True, infer_from=("lhs", "rhs", "indices"),
+            expected=lambda x: {"out0": filled(x["lhs"][None], x["rhs"], x["indices"][0], True)[0]}),
+    op_case("_contrib_boolean_mask", {"data": W, "index": values([1, 0, 2, 0], dtype="float32")}, grads=["data"],
+            infer_from=("data", "index")),
     *(op_case("_ravel_multi_index", {"data": values([[3, 6, 6], [4, 5, 1]])}, {"shape": s}, dtype=t, grads=False)
       for s in ((7, 6), (-1, 6)) for t in ("float32", "int32", "int64")),
     op_case("_ravel_multi_index", {"data": values([[9, -1], [4, 9]])}, {"shape": (7, 6)}, dtype="int32", id="outer"),
