@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from symjax.lowering.errors import ParamError
 from symjax.lowering.graph import Graph, Node
 from symjax.lowering.registry import ShapeLike
 
@@ -36,16 +37,22 @@ class Subgraph:
         Returns:
           The outputs, and the new values of auxiliary states by name.
         """
-        values = dict(zip(self.graph.inputs, inputs, strict=True))
+        values = self._by_node(inputs)
         aux = self.graph.aux_states
         outs, new_aux = self._fn([values[n] for n in self.graph.arguments], [values[n] for n in aux], key, train)
         return list(outs), {n.name: v for n, v in zip(aux, new_aux, strict=True)}
+
+    def _by_node(self, values: Sequence[Any]) -> dict[Node, Any]:
+        if len(values) != len(self.input_names):
+            raise ParamError(f"a subgraph has {len(self.input_names)} inputs ({', '.join(self.input_names[:8])}), but the "
+                             f"node's parameters give it {len(values)}")
+        return dict(zip(self.graph.inputs, values, strict=True))
 
     def infer_shapes(self, ins: Sequence[ShapeLike]) -> tuple[list[ShapeLike], list[ShapeLike]]:
         """Returns (input shapes, output shapes) completed from the given, possibly partial, input shapes."""
         from symjax.lowering.infer import infer_shapes
 
-        found = infer_shapes(self.graph, dict(zip(self.graph.inputs, ins, strict=True)))
+        found = infer_shapes(self.graph, self._by_node(ins))
         found.check()
         return found.of(self.graph.inputs), found.outputs()
 
@@ -53,7 +60,7 @@ class Subgraph:
         """Returns (input dtypes, output dtypes) completed from the given ones."""
         from symjax.lowering.infer import infer_types
 
-        found = infer_types(self.graph, dict(zip(self.graph.inputs, ins, strict=True)))
+        found = infer_types(self.graph, self._by_node(ins))
         found.check()
         return found.of(self.graph.inputs), found.outputs()
 

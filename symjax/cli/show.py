@@ -43,7 +43,12 @@ def command(ctx: click.Context, source: Source, format_: str, output: str | None
     if format_ == "json":
         state.emit(_json.dumps(model.graph), output)
         return
-    shapes = infer(model, source)[0].values if source.shapes or model.params or _declares(model.graph) else {}
+    shapes: Any = {}
+    if source.shapes or source.dtypes or model.params or _declares(model.graph):
+        found = infer(model, source)[0]
+        shapes = found.values
+        for problem in found.problems:
+            state.note(f"Warning: {clean(problem)}")
     state.emit(_draw(format_, model.graph, shapes, fold, parameters), output)
 
 

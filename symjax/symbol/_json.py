@@ -283,6 +283,8 @@ class _Reader:
             return
         if n.op.source == "unregistered":
             return
+        if "subgraphs" in n.op.asks and not n.subgraphs:
+            raise self.fail(f"node {n.name!r} ({n.op.name})", "it has no subgraphs")
         try:
             if n.op.variadic and len(n.input_names) != len(n.inputs):
                 raise self.fail(f"node {n.name!r} ({n.op.name})", f"{n.op.variadic} is "
