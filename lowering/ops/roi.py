@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
@@ -35,6 +36,11 @@ def _pair(pooled: Shape) -> tuple[int, int]:
 def exact_quotient(x: Array, divisor: int) -> Array:
     """x / divisor as IEEE rounds it: XLA multiplies by the reciprocal of a constant, which moves whole results."""
     return x / lax.optimization_barrier(jnp.asarray(divisor, dtype=x.dtype))
+
+
+def _scale(p: Any) -> float:
+    """The scale in float32, as MXNet keeps it: it decides where a scaled half is rounded to."""
+    return float(np.float32(p.spatial_scale))
 
 
 def _round(x: Array) -> Array:
@@ -113,7 +119,7 @@ def roi_pooling(p: ROIPoolingParams, data: Array, rois: Array) -> tuple[Array, A
     _, c, h, w = data.shape
 
     def pool(roi: Array) -> tuple[Array, Array]:
-        x1, y1, x2, y2 = (_round(roi[i] * p.spatial_scale) for i in range(1, 5))
+        x1, y1, x2, y2 = (_round(roi[i] * _scale(p)) for i in range(1, 5))
         image = _image(data, roi[0])
         at, full = _first_maximum(wide(lax.stop_gradient(image)), _bins(y1, y2, height, h), _bins(x1, x2, width, w))
         value = jnp.take_along_axis(image.reshape(c, h * w), at.reshape(c, -1), axis=1).reshape(at.shape)
@@ -168,7 +174,7 @@ def roi_align(p: ROIAlignParams, data: Array, rois: Array) -> Array:
         raise ShapeError(f"data must have a multiple of {height * width} channels for position_sensitive, got {c}")
 
     def pool(roi: Array) -> Array:
-        x1, y1, x2, y2 = (roi[i] * p.spatial_scale - (0.5 if p.aligned else 0) for i in range(1, 5))
+        x1, y1, x2, y2 = (roi[i] * _scale(p) - (0.5 if p.aligned else 0) for i in range(1, 5))
         # MXNet: a region is at least one pixel unless `aligned`, which it wants not to be empty.
         least = 0.0 if p.aligned else 1.0
         rows = _align_weights(y1, jnp.maximum(y2 - y1, least), height, p.sample_ratio, h)
@@ -192,8 +198,8 @@ class RROIAlignParams(Params):
 def _rotated_weights(p: RROIAlignParams, roi: Array, h: int, w: int) -> Array:
     """Mean interpolation weights (height * width, h * w) of the samples of each bin."""
     height, width = _pair(p.pooled_size)
-    cx, cy = roi[1] * p.spatial_scale, roi[2] * p.spatial_scale
-    rw, rh = (jnp.maximum(roi[i] * p.spatial_scale, 1) for i in (3, 4))
+    cx, cy = roi[1] * _scale(p), roi[2] * _scale(p)
+    rw, rh = (jnp.maximum(roi[i] * _scale(p), 1) for i in (3, 4))
     theta = roi[5] * (math.pi / 180)
     cos, sin = jnp.cos(theta), jnp.sin(theta)
     counts = _sample_count(rh, height, p.sampling_ratio), _sample_count(rw, width, p.sampling_ratio)
@@ -278,8 +284,8 @@ def psroi_pooling(p: PSROIPoolingParams, data: Array, rois: Array) -> Array:
     _check_groups(c, p.output_dim, group)
 
     def pool(roi: Array) -> Array:
-        x1, y1 = (_round(roi[i]) * p.spatial_scale for i in (1, 2))
-        x2, y2 = ((_round(roi[i]) + 1) * p.spatial_scale for i in (3, 4))
+        x1, y1 = (_round(roi[i]) * _scale(p) for i in (1, 2))
+        x2, y2 = ((_round(roi[i]) + 1) * _scale(p) for i in (3, 4))
         rows = _mean_weights(y1, jnp.maximum(y2 - y1, 0.1), p.pooled_size, h)
         cols = _mean_weights(x1, jnp.maximum(x2 - x1, 0.1), p.pooled_size, w)
         image = _grouped(wide(_image(data, roi[0])), p.output_dim, group, p.pooled_size)
@@ -341,8 +347,8 @@ def deformable_psroi_pooling(p: DeformablePSROIPoolingParams, data: Array, rois:
 
     def pool(given: tuple[Array, Array]) -> tuple[Array, Array]:
         roi, shifts = given
-        x1, y1 = (_round(roi[i]) * p.spatial_scale - 0.5 for i in (1, 2))
-        x2, y2 = ((_round(roi[i]) + 1) * p.spatial_scale - 0.5 for i in (3, 4))
+        x1, y1 = (_round(roi[i]) * _scale(p) - 0.5 for i in (1, 2))
+        x2, y2 = ((_round(roi[i]) + 1) * _scale(p) - 0.5 for i in (3, 4))
         shift = wide(shifts).reshape(classes, 2, part, part)[:, :, at][:, :, :, at] * p.trans_std
         cols, n_cols = _deformed_weights(x1, jnp.maximum(x2 - x1, 0.1), shift[:, 0], p, w, 1)
         rows, n_rows = _deformed_weights(y1, jnp.maximum(y2 - y1, 0.1), shift[:, 1], p, h, 0)
