@@ -151,6 +151,16 @@ def test_a_file_that_is_no_symbol_is_code_2(command: str, text: str) -> None:
     assert "standard input" in result.stderr
 
 
+def test_a_loop_without_a_body_is_code_2() -> None:
+    attrs = {"num_args": "2", "num_outputs": "1", "num_out_data": "1", "in_state_locs": "()", "in_data_locs": "(0,)"}
+    nodes = [
+        {"op": "null", "name": "data", "inputs": []},
+        {"op": "_foreach", "name": "loop", "attrs": {**attrs, "remain_locs": "()"}, "inputs": [[0, 0, 0]]},
+    ]
+    text = json.dumps({"nodes": nodes, "arg_nodes": [0], "heads": [[1, 0, 0]]})
+    assert "node 'loop' (_foreach)" in symjax("summary", "-", stdin=text, code=2).stderr
+
+
 def test_bytes_that_are_no_text_are_code_2() -> None:
     assert "not UTF-8" in symjax("check", "-", stdin=b"\xff\xfe\x00", code=2).stderr
 
