@@ -246,7 +246,7 @@ def all_finite(p: AllFiniteParams, data: Array) -> Array:
 
 
 @op("multi_all_finite", params=MultiAllFiniteParams, inputs=_array_names, variadic="num_arrays",
-    infer_types=_same_in, infer_outputs=lambda p, ins: [(1,)])
+    infer_types=_float32_out, infer_outputs=lambda p, ins: [(1,)])
 def multi_all_finite(p: MultiAllFiniteParams, *arrays: Array) -> Array:
     """Returns 1 if no element of any array is NaN or infinite, else 0: float32 of shape (1,)."""
     return jnp.stack([jnp.all(jnp.isfinite(a)) for a in arrays]).all().astype(jnp.float32).reshape(1)
