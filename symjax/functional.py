@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -22,7 +23,7 @@ class Lowered(NamedTuple):
     """What `lower` returns.
 
     Attributes:
-      fn: `fn(params, aux, *, key=None, train=False, **inputs) -> (outputs, new_aux)`, pure.
+      fn: `fn(params, aux, inputs=None, /, *, key=None, train=False, **inputs) -> (outputs, new_aux)`, pure.
       params: parameters by name.
       aux: auxiliary states by name.
     """
@@ -34,7 +35,7 @@ class Lowered(NamedTuple):
 
 def lower(symbol: Symbol, arg_params: Mapping[str, Any] | None = None, aux_params: Mapping[str, Any] | None = None, *,
           dtypes: Mapping[str, Any] | None = None, inputs: Sequence[str] | None = None, platform: str | None = None,
-          **shapes: tuple[int, ...]) -> Lowered:
+          shapes: Mapping[str, tuple[int, ...]] | None = None, **more_shapes: tuple[int, ...]) -> Lowered:
     """Lowers a symbol to a pure function that jit, grad, vmap and sharding work on.
 
     Args:
@@ -42,16 +43,18 @@ def lower(symbol: Symbol, arg_params: Mapping[str, Any] | None = None, aux_param
       arg_params: values of parameters (NDArrays or arrays), as from `model.load_checkpoint`; extra names are ignored.
       aux_params: values of auxiliary states.
       dtypes: dtypes of arguments by name, for parameters that are not given.
-      inputs: names of the arguments that calls pass. By default those in `shapes`, labels of loss heads, and what
-        `arg_params` lacks.
+      inputs: names of the arguments that calls pass; labels of loss heads that have no value are among them anyway. By
+        default those in `shapes`, the labels, and what `arg_params` lacks.
       platform: lower for "cpu", "cuda", "rocm" or "tpu" in particular; None for rules that run everywhere.
-      **shapes: shapes of inputs. Parameters that are not given are then made as zeros of the inferred shapes.
+      shapes: shapes of inputs. Parameters that are not given are then made as zeros of the inferred shapes.
+      **more_shapes: the same, as keywords.
 
     Returns:
       (fn, params, aux). `fn(params, aux, *, key=None, train=False, **inputs)` returns the list of outputs and the dict
       of new auxiliary states (unchanged ones included). `key` is a JAX random key, needed where the graph draws random
-      numbers in the mode asked for; `train` is static. Labels of loss heads may be left out: they do not matter to the
-      outputs, so zeros stand in.
+      numbers in the mode asked for; `train` is static. Inputs may also come as a dict, third by position: the way for
+      those that are called `key` or `train`. Labels of loss heads may be left out: they do not matter to the outputs,
+      so zeros stand in.
 
     Raises:
       ValueError: a name is unknown, or an input is missing in a call.
@@ -61,15 +64,21 @@ def lower(symbol: Symbol, arg_params: Mapping[str, Any] | None = None, aux_param
     """
     graph = symbol._graph
     names = {n.name for n in graph.inputs}
+    shapes = {**(shapes or {}), **more_shapes}
     for k in (*shapes, *(inputs or ()), *(dtypes or {})):
         if k not in names:
             raise BindError(f"lower: {k!r} is not an argument of {symbol!r}.{did_you_mean(k, names)}")
     given = {**(arg_params or {}), **(aux_params or {})}
-    labels = _labels(graph)
-    fed = set(inputs) if inputs is not None else {
-        n.name for n in graph.arguments if n.name in shapes or (n.name not in given and (given or n in labels))}
+    fed = _feeds(graph, given, shapes, inputs)
     params, aux = _values(graph, given, fed, shapes, dtypes or {})
-    return Lowered(_function(graph, fed, platform), params, aux)
+    return Lowered(function_of(graph, fed, platform), params, aux)
+
+
+def _feeds(graph: Graph, given: Mapping[str, Any], shapes: Mapping[str, Any], inputs: Sequence[str] | None) -> set[str]:
+    labels = {n.name for n in label_nodes(graph) if n.name not in given}
+    if inputs is not None:
+        return {*inputs, *labels}
+    return labels | {n.name for n in graph.arguments if n.name in shapes or (given and n.name not in given)}
 
 
 def _values(graph: Graph, given: Mapping[str, Any], fed: set[str], shapes: Mapping[str, tuple[int, ...]],
@@ -106,8 +115,8 @@ def _values(graph: Graph, given: Mapping[str, Any], fed: set[str], shapes: Mappi
                 value = jnp.zeros(shape, types[Entry(n, 0)] or "float32")
             (aux if n in graph.aux_nodes else params)[n.name] = value
     if missing:
-        raise BindError(f"lower: no value and no shape for {', '.join(missing)}: give arg_params/aux_params, or shapes of "
-                        f"the inputs")
+        raise BindError(f"lower: no value and no shape for {', '.join(missing)}: give arg_params/aux_params, or shapes "
+                        f"of the inputs")
     return params, aux
 
 
@@ -117,14 +126,16 @@ def _array(value: Any) -> jax.Array:
         return data if isinstance(data, jax.Array) else jnp.asarray(np.asarray(data))
 
 
-def _function(graph: Graph, fed: set[str], platform: str | None) -> Callable[..., Any]:
+def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None) -> Callable[..., Any]:
+    """The pure function of a graph that is called with the arguments `fed`, as `lower` returns it."""
     arguments, aux_states = graph.arguments, graph.aux_states
-    labels = _labels(graph)
+    labels = label_nodes(graph)
     shaped = needs_shapes(graph)
     fixed = None if shaped else lower_graph(graph, platform=platform)
 
-    def fn(params: Mapping[str, Any], aux: Mapping[str, Any], *, key: Any = None, train: bool = False,
-           **inputs: Any) -> tuple[list[jax.Array], dict[str, jax.Array]]:
+    def fn(params: Mapping[str, Any], aux: Mapping[str, Any], inputs: Mapping[str, Any] | None = None, /, *,
+           key: Any = None, train: bool = False, **more: Any) -> tuple[list[jax.Array], dict[str, jax.Array]]:
+        inputs = {**(inputs or {}), **more}
         unknown = set(inputs) - fed
         if unknown:
             raise BindError(f"{sorted(unknown)[0]!r} is not an input; inputs are {', '.join(sorted(fed))}")
@@ -139,7 +150,8 @@ def _function(graph: Graph, fed: set[str], platform: str | None) -> Callable[...
             shapes = _infer_call(graph, given)
             for n in open_:
                 values[n] = _stand_in(n, labels, shapes)
-            run = fixed or lower_graph(graph, platform=platform, out_shapes={n: tuple(shapes.values[n]) for n in shaped})
+            found: Any = {n: tuple(shapes.values[n]) for n in shaped}
+            run = fixed or lower_graph(graph, platform=platform, out_shapes=found)
         else:
             run = fixed
         outs, new = run([values[n] for n in arguments], [aux[n.name] for n in aux_states], key, train)
@@ -155,7 +167,7 @@ def _infer_call(graph: Graph, values: Mapping[Node, Any]) -> Inferred[Any]:
     return shapes
 
 
-def _labels(graph: Graph) -> set[Node]:
+def label_nodes(graph: Graph) -> set[Node]:
     """Variables that only loss heads read, as labels: outputs do not depend on them."""
     readers: dict[Node, list[bool]] = {}
     for n in graph.nodes:
