@@ -168,7 +168,8 @@ def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParam
         positional = [n for n, q in sig.parameters.items() if q.kind is q.POSITIONAL_OR_KEYWORD][1:]
         names = tuple(positional) if inputs is None else inputs
         every = tuple(all_inputs) if all_inputs is not None else (
-            names if isinstance(names, tuple) else tuple(positional))
+            names if isinstance(names, tuple) else tuple(positional) or
+            tuple(n for n, q in sig.parameters.items() if q.kind is q.VAR_POSITIONAL))
         code = rule.__code__ if hasattr(rule, "__code__") else None
         made = Op(name=name, aliases=tuple(aliases), params=params, rule=rule, input_names=_input_names(names, variadic),
                   output_names=_output_names(outputs), aux_names=_as_names(aux), num_visible=lambda p: 0, variadic=variadic,

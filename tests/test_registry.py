@@ -37,6 +37,8 @@ from tests.registry_cases import (
 )
 
 SAMPLE = 12
+MISDOCUMENTED = {"_linspace"}
+"""MXNet documents `_arange`'s parameters for it, but reads num and endpoint."""
 
 OPS = own_ops()
 by_name = pytest.mark.parametrize("op", OPS, ids=lambda o: o.name)
@@ -57,6 +59,8 @@ def test_declared_as_in_mxnet(op: Op) -> None:
     if "subgraphs" in op.asks:  # MXNet counts the subgraphs as inputs
         inputs = [n for n in inputs if n not in ("fn", "cond", "func", "then_branch", "else_branch")]
     assert inputs == list(op.all_inputs[:len(inputs)])  # auxiliary states follow, where MXNet does not list them
+    if op.name in MISDOCUMENTED:
+        return
     specs = {n: s for n, s in op.params.__specs__.items() if n in theirs["params"] or n != op.variadic}
     assert list(specs) == list(theirs["params"]) or set(specs) == set(theirs["params"])
 
@@ -64,7 +68,7 @@ def test_declared_as_in_mxnet(op: Op) -> None:
 @by_name
 def test_defaults_as_in_mxnet(op: Op) -> None:
     declared = mxnet_operators().get(op.name, {}).get("params", {})
-    for name, text in declared.items():
+    for name, text in declared.items() if op.name not in MISDOCUMENTED else ():
         spec, default = op.params.__specs__[name], default_text(text)
         assert spec.field.doc, f"{name} has no documentation"
         if enum_values(text):

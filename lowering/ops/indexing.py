@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.core import Tracer
 
 from symjax.lowering.errors import MissingLoweringError, MXNetError, ShapeError
 from symjax.lowering.ops._axes import as_index, axis_of, bound_index, gather, without
@@ -62,7 +62,7 @@ class TakeParams(Params):
 
 def _check_range(index: Array, size: int, what: str) -> None:
     """Refuses indices outside [0, size) where their values are at hand (outside jit)."""
-    if not isinstance(index, jax.core.Tracer) and index.size and bool(jnp.any((index < 0) | (index >= size))):
+    if not isinstance(index, Tracer) and index.size and bool(jnp.any((index < 0) | (index >= size))):
         raise MXNetError(f"{what}: an index lies outside [0, {size})")
 
 
@@ -257,7 +257,7 @@ def boolean_mask(p: BooleanMaskParams, data: Array, index: Array) -> Array:
     axis = axis_of(p.axis, data.ndim)
     if index.shape != (data.shape[axis],):
         raise ShapeError(f"argument 'index': expected ({data.shape[axis]},), got {index.shape}")
-    if isinstance(index, jax.core.Tracer):
+    if isinstance(index, Tracer):
         raise MissingLoweringError(
             "the shape of boolean_mask's result depends on the values of 'index', which a compiled function does not "
             "have; use where, SequenceMask or a multiplication by the mask, or call nd.contrib.boolean_mask on arrays")

@@ -285,7 +285,8 @@ class BlockParams(Params):
 def _four_axes(data: Array) -> tuple[int, int, int, int]:
     if data.ndim != 4:
         raise ShapeError(f"argument 'data': expected 4 axes (N, C, H, W), got {data.shape}")
-    return data.shape
+    n, c, h, w = data.shape
+    return n, c, h, w
 
 
 @op("depth_to_space", params=BlockParams)

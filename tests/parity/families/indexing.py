@@ -1,8 +1,10 @@
 """Embedding, take, pick, one_hot, gather and scatter, where, index arithmetic, histogram."""
 
+from typing import Any
+
 import numpy as np
 
-from tests.parity.arrays import randint, values
+from tests.parity.arrays import Array, randint, values
 from tests.parity.case import Case, op_case
 
 W = (4, 3)
@@ -12,9 +14,9 @@ FLOATS = ("float16", "float64")
 INTS = ("int8", "uint8", "int32", "int64")
 
 
-def embed(index: object, **options: object) -> Case:
+def embed(index: Array, **options: Any) -> Case:
     """Embedding, differentiated with respect to the table."""
-    return op_case("Embedding", {"data": index, "weight": None}, EMB, grads=["weight"], **options)  # type: ignore
+    return op_case("Embedding", {"data": index, "weight": None}, EMB, grads=["weight"], **options)
 
 
 def filled(a: np.ndarray, values: np.ndarray, columns: np.ndarray, one_row: bool = False) -> np.ndarray:

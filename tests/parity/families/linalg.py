@@ -1,5 +1,7 @@
 """The _linalg_* operators."""
 
+from typing import Any
+
 from tests.parity.arrays import Array, signed, spd, values
 from tests.parity.case import Case, op_case
 
@@ -8,12 +10,12 @@ T, F = True, False
 LOWER = values([[2.0, 9.0, 9.0], [1.0, 3.0, 9.0], [-0.5, 0.5, 1.5]])
 SWAPPED = values([[0.1, 1.0, 0.3], [1.2, 0.2, -0.4], [0.3, 0.7, 2.0]])
 DTYPES = ("float32", "float64")
-LOOSE = {"rtol": 1e-4, "atol": 1e-4}
+LOOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4}
 
 
-def one(op: str, a: Array | tuple[int, ...], params: dict | None = None, **options: object) -> Case:
+def one(op: str, a: Array | tuple[int, ...], params: dict | None = None, **options: Any) -> Case:
     """A case of an op with the input A."""
-    return op_case(f"_linalg_{op}", {"A": a}, params or {}, **{**LOOSE, **options})  # type: ignore[arg-type]
+    return op_case(f"_linalg_{op}", {"A": a}, params or {}, **{**LOOSE, **options})
 
 
 GEMM_SHAPES = [  # A, B, C, transpose_a, transpose_b, axis

@@ -1,5 +1,7 @@
 """dot, batch_dot, khatri_rao, and joining and splitting: Concat, stack, SliceChannel, _split_v2."""
 
+from typing import Any
+
 from tests.parity.arrays import randint
 from tests.parity.case import Case, graph_case, graph_json, op_case
 
@@ -21,12 +23,12 @@ def consumer(id: str, op: str, params: dict, shapes: dict, out: tuple[int, ...])
     return graph_case(f"{op}-consumer-{id}", text, {**shapes, "y": out})
 
 
-def joined(op: str, shapes: list[tuple[int, ...]], params: dict, **options: object) -> Case:
+def joined(op: str, shapes: list[tuple[int, ...]], params: dict, **options: Any) -> Case:
     """A case of an op with a variable number of inputs."""
     inputs = {f"arg{i}": s for i, s in enumerate(shapes)}
     # MXNet: a join of a known and an unknown shape infers a wrong output, so the first query gives all.
     options = {"infer_from": tuple(inputs), **options}
-    return op_case(op, inputs, {"num_args": len(shapes), **params}, **options)  # type: ignore[arg-type]
+    return op_case(op, inputs, {"num_args": len(shapes), **params}, **options)
 
 
 CASES: list[Case] = [
