@@ -14,7 +14,15 @@ import pytest
 
 import symjax as mx
 from symjax import ndarray as nd
-from symjax.lowering.errors import DeviceError, DTypeError, MXNetError, ParamError, ShapeError
+from symjax.lowering.errors import (
+    DeviceError,
+    DTypeError,
+    MissingLoweringError,
+    MXNetError,
+    ParamError,
+    ShapeError,
+    StorageError,
+)
 from symjax.lowering.registry import Op, op
 from symjax.ndarray.dispatch import invoke
 from tests.compiles import compiles
@@ -216,6 +224,39 @@ def test_waitall_surfaces_pending_errors() -> None:
     assert numbers(a) == [1]
 
 
+def test_large_updates_reuse_memory_and_harm_nobody() -> None:
+    shape = (200, 300)
+    w, g, m = nd.ones(shape), nd.ones(shape), nd.zeros(shape)
+
+    def step() -> None:
+        nd.sgd_mom_update(w, g, m, out=w, lr=0.5, momentum=0.5)
+
+    step()  # from now on both own their buffers
+    before = {w._data.unsafe_buffer_pointer(), m._data.unsafe_buffer_pointer()}
+    step()
+    assert {w._data.unsafe_buffer_pointer(), m._data.unsafe_buffer_pointer()} == before
+    assert w[0, 0].asscalar() == 1 - 0.5 - 0.75 and m[0, 0].asscalar() == -0.75
+    held, copied, seen = w._data, w.copy(), w.asnumpy()
+    step()
+    assert float(held[0, 0]) == copied[0, 0].asscalar() == seen[0, 0] == -0.25
+    view = w[1]
+    kept = view._data
+    step()
+    assert float(kept[0]) == -0.25 - 0.875 and view[0].asscalar() == w[0, 0].asscalar()
+    with compiles() as n:
+        step()
+    assert n.n == 0
+
+
+def test_a_refused_result_leaves_the_large_input_alone() -> None:
+    w = nd.ones((200, 300)) * 2
+    with pytest.raises(ShapeError, match="out="):
+        nd.sum(w, axis=0, out=w)
+    w *= 2
+    nd.elemwise_add(w, w, out=w)
+    assert w.asnumpy().min() == w.asnumpy().max() == 8
+
+
 # ---- devices
 
 
@@ -351,6 +392,17 @@ def test_imdecode() -> None:
     a = nd.imdecode(data)
     assert a.shape == (1, 3, 4, 5) and numbers(a[0, :, 1, 2]) == [30, 20, 10]
     assert nd.imdecode(data, clip_rect=(1, 0, 4, 2)).shape == (1, 3, 2, 3)
+
+
+def test_sparse_storage_is_refused_clearly() -> None:
+    a = nd.ones((2, 2))
+    assert a.tostype("default") is a and numbers(nd.sparse.relu(a)) == [1] * 4
+    for refused in (lambda: a.tostype("csr"), lambda: nd.zeros((2, 2), stype="row_sparse"),
+                    lambda: nd.sparse.csr_matrix, lambda: a.attach_grad(stype="row_sparse")):
+        with pytest.raises(MissingLoweringError, match="not supported"):
+            refused()
+    with pytest.raises(StorageError, match="dense"):
+        a.tostype("dense")
 
 
 def test_threads_dispatch_at_once() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from symjax.base import dtype_name, mx_real_t
 from symjax.context import Context, current_context
 from symjax.dlpack import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
-from symjax.lowering.errors import DTypeError, MissingLoweringError
+from symjax.lowering.errors import DTypeError
 from symjax.lowering.params import NAMED_DTYPES
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import class_of, to_device
@@ -97,13 +97,10 @@ def _out(kwargs: dict[str, Any]) -> Any:
 
 
 def _sparse(stype: str) -> Any:
-    try:
-        class_of(stype)
-        from symjax.ndarray import sparse
+    class_of(stype)
+    from symjax.ndarray import sparse
 
-        return sparse
-    except KeyError:
-        raise MissingLoweringError(f"storage type {stype!r} is not supported; the default storage is dense") from None
+    return sparse
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> Any:

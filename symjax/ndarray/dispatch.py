@@ -21,6 +21,7 @@ from symjax.lowering.errors import DTypeError, MissingLoweringError, MXNetError,
 from symjax.lowering.params import to_text
 from symjax.lowering.registry import SAME, Op
 from symjax.ndarray import storage, tape
+from symjax.ndarray.donation import candidates, donating
 from symjax.ndarray.storage import device_scalar
 from symjax.ndarray.tape import STATE
 
@@ -79,17 +80,22 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
         entry = _entries.get(key)
     if entry is None:
         entry = _entries[key] = _build(op, len(inputs), ctx, train, names, scalars, static, shape)
-    arrays = tuple([x._data for x in inputs])
     random_key = _random.next_key_data(ctx) if entry.wants_key else None
+    given = candidates(inputs, out, entry.aux) if (out is not None or entry.aux) and not STATE.recording else ()
+    call = entry.call
     with _x64(True):
         operands = tuple([device_scalar(s, ctx) for s in scalars]) if scalars else ()
         try:
-            results = entry.call(arrays, operands, random_key)
+            if given and not op.eager:
+                call = donating(call, given, inputs, out, entry.aux, entry.n_out, operands, random_key) or call
+            arrays = tuple([x._data for x in inputs])
+            results = call(arrays, operands, random_key)
         except Exception as e:
             raise _explain(e, op, entry, inputs) from e
     if entry.aux:
         for position, value in zip(entry.aux, results[entry.n_out:], strict=False):
             inputs[position]._set_data(value)
+            inputs[position]._owned = True
     if not STATE.recording:
         return _deliver(op, entry, results, ctx, out)
     return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
@@ -175,7 +181,7 @@ def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, .
         raise MXNetError(f"operator {op.name}: expected {len(wanted)} inputs ({', '.join(wanted) or 'none'}), "
                          f"got {n_inputs}")
     fn = pure_function(op, params, names, ctx.platform, train, out_shapes)
-    if getattr(op, "eager", False):
+    if op.eager:
         call = fn
     elif n_inputs:
         call = jax.jit(fn)

@@ -19,7 +19,7 @@ from symjax.ndarray._functions import function_in
 from symjax.ndarray.dispatch import attr_text, invoke
 from symjax.ndarray.elementwise import Operators, op_named
 from symjax.ndarray.fluent import Fluent
-from symjax.ndarray.storage import NDArrayBase, storage_class, to_device
+from symjax.ndarray.storage import NDArrayBase, class_of, storage_class, to_device
 from symjax.ndarray.tape import STATE
 
 
@@ -321,6 +321,7 @@ class NDArray(Operators, Fluent):
             return self
         if stype == "csr" and self.ndim != 2:
             raise ValueError(f"To convert to a CSR, the NDArray should be 2 Dimensional. Current shape is {self.shape}")
+        class_of(stype)
         return function_in("op", "cast_storage")(self, stype=stype)
 
     # ---- differentiation

@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from symjax.context import Context, current_context
-from symjax.lowering.errors import MXNetError
+from symjax.lowering.errors import MissingLoweringError, MXNetError, StorageError
 
 Thunk = Callable[[], Any]
 T = TypeVar("T")
@@ -244,8 +244,18 @@ def storage_class(stype: str) -> Callable[[type[T]], type[T]]:
 
 
 def class_of(stype: str) -> type[Any]:
-    """Returns the class registered for a storage type."""
-    return _Classes.by_stype[stype]
+    """Returns the class registered for a storage type.
+
+    Raises:
+      StorageError: the type is not one of MXNet's.
+      MissingLoweringError: it is, but there is no support for it.
+    """
+    try:
+        return _Classes.by_stype[stype]
+    except KeyError:
+        if stype in ("csr", "row_sparse"):
+            raise MissingLoweringError(f"{stype} storage is not supported; use dense arrays") from None
+        raise StorageError(f"storage type {stype!r} is not one of default, csr, row_sparse") from None
 
 
 _scalars: dict[Any, jax.Array] = {}

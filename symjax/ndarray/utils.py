@@ -9,7 +9,7 @@ import numpy as np
 
 from symjax import serialization
 from symjax.context import cpu
-from symjax.lowering.errors import MissingLoweringError, ParamsFormatError
+from symjax.lowering.errors import ParamsFormatError
 from symjax.ndarray.creation import array, empty, zeros
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import NDArrayBase, class_of, to_device
@@ -91,10 +91,7 @@ def _array_of(record: Any) -> Any:
         ctx = cpu()
         return NDArray._pending(record.shape, record.dtype, ctx, lambda: to_device(np.array(record), ctx))
     stype = "csr" if isinstance(record, serialization.CSRRecord) else "row_sparse"
-    try:
-        return class_of(stype)._from_record(record)
-    except KeyError:
-        raise MissingLoweringError(f"the file holds a {stype} array; sparse storage is not supported") from None
+    return class_of(stype)._from_record(record)
 
 
 def to_raw_bytes(a: Any) -> bytes:

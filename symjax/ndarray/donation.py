@@ -1,0 +1,81 @@
+"""Reusing the memory of large arrays that a call overwrites (`out=` an input, optimizer states).
+
+A new buffer for every update costs several times the update itself on the CPU, where fresh pages must be mapped. The
+old buffer is given away only if nobody else can hold it: the array owns it, and nothing else refers to it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+_MIN_SIZE = 1 << 15  # elements; below it an allocation costs nothing
+_calls: dict[Any, Callable[..., Any]] = {}
+_fits: dict[Any, bool] = {}
+
+
+def candidates(inputs: Sequence[Any], out: Any, aux: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the positions of the inputs that the call will overwrite and whose buffers only they hold."""
+    outs = out if isinstance(out, (list, tuple)) else (out,)
+    found = []
+    for i, x in enumerate(inputs):
+        if not x._owned or x._lazy is not None or x._value.size < _MIN_SIZE:
+            continue
+        if not (i in aux or any(x is o for o in outs)) or sum(x is y for y in inputs) > 1:
+            continue
+        if sys.getrefcount(x._value) == 2:  # the slot and the argument of getrefcount
+            found.append(i)
+    return tuple(found)
+
+
+def donating(call: Callable[..., Any], given: tuple[int, ...], inputs: Sequence[Any], out: Any, aux: tuple[int, ...],
+             n_out: int, scalars: tuple[Any, ...], key: Any) -> Callable[..., Any] | None:
+    """Returns `call` compiled to reuse the buffers of the inputs `given`; None if a result would not fit in its place.
+
+    A result of another shape is an error that is raised after the call: by then the input must still be there.
+    """
+    arrays = tuple(x._value if x._lazy is None else x._data for x in inputs)
+    signature = tuple((a.shape, a.dtype) for a in arrays)
+    known = (call, given, signature, tuple(_targets(given, inputs, out, aux, n_out)))
+    fits = _fits.get(known)
+    if fits is None:
+        results = jax.eval_shape(call, arrays, scalars, key)
+        fits = _fits[known] = all((results[j].shape, results[j].dtype) == signature[i] for i, j in known[3])
+    if not fits:
+        return None
+    made = _calls.get((call, given))
+    if made is None:
+        made = _calls[call, given] = _compile(call, given)
+    return made
+
+
+def _targets(given: tuple[int, ...], inputs: Sequence[Any], out: Any, aux: tuple[int, ...],
+             n_out: int) -> list[tuple[int, int]]:
+    """Pairs each given input with the result that will replace it."""
+    outs = out if isinstance(out, (list, tuple)) else (out,)
+    pairs = []
+    for i in given:
+        if i in aux:
+            pairs.append((i, n_out + aux.index(i)))
+        else:
+            pairs.append((i, next(j for j, o in enumerate(outs) if o is inputs[i])))
+    return pairs
+
+
+def _compile(call: Callable[..., Any], given: tuple[int, ...]) -> Callable[..., Any]:
+    def split_call(mine: tuple[Any, ...], others: tuple[Any, ...], scalars: Any, key: Any) -> Any:
+        rest, arrays = iter(others), []
+        for i in range(len(mine) + len(others)):
+            arrays.append(mine[given.index(i)] if i in given else next(rest))
+        return call(tuple(arrays), scalars, key)
+
+    compiled = jax.jit(split_call, donate_argnums=0)
+
+    def donating_call(arrays: tuple[Any, ...], scalars: Any, key: Any) -> Any:
+        mine = tuple(arrays[i] for i in given)
+        return compiled(mine, tuple(a for i, a in enumerate(arrays) if i not in given), scalars, key)
+
+    return donating_call
