@@ -21,7 +21,8 @@ def call(name: str, attrs: dict[str, str], *inputs: Any, **asked: Any) -> Any:
     op = registry.get(name)
     asked = {k: v for k, v in {"train": False, "key": KEY, **asked}.items() if k in op.asks}
     with jax.enable_x64(True):
-        return op(op.params.parse(attrs, name), *inputs, **asked)
+        params = op.params.parse(attrs, name)
+        return jax.jit(lambda *args: op(params, *args, **asked))(*inputs)
 
 
 def draw(*shape: int, seed: int = 0, dtype: str = "float32") -> jax.Array:
