@@ -37,6 +37,7 @@ class Case:
         atol: the same, as a factor of the array's scale.
         differs: a documented fault of MXNet; `expected` then replaces the recorded arrays it names.
         better: MXNet fails or crashes on this case and symjax must run it.
+        infers_more: MXNet leaves shapes unknown that symjax infers; the others must agree.
         expected: maps inputs {name: array} to {"out0" | "train0" | "grad:x" | "aux:x" | "aux_predict:x": array}.
     """
 
@@ -56,6 +57,7 @@ class Case:
     atol: float | None = None
     differs: str = ""
     better: bool = False
+    infers_more: bool = False
     expected: Expected | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:

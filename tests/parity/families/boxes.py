@@ -29,7 +29,8 @@ def _nms(**params: Any) -> Case:
 
 
 def _row_match(inputs: dict[str, np.ndarray], limit: int) -> dict[str, Any]:
-    scores, rows, cols = inputs["data"], np.full(inputs["data"].shape[0], -1.0), np.full(inputs["data"].shape[1], -1.0)
+    scores = inputs["data"]
+    rows, cols = (np.full(n, -1.0) for n in scores.shape)
     for flat in np.argsort(-scores, axis=None, kind="stable"):
         r, c = divmod(int(flat), scores.shape[1])
         if rows[r] < 0 and cols[c] < 0 and limit:
@@ -56,7 +57,8 @@ CASES: list[Case] = [
       for p in ({"threshold": 0.1}, {"threshold": 0.7, "is_ascend": True})),
     op_case("_contrib_bipartite_matching", {"data": distinct((4, 3))}, {"threshold": -100, "topk": 2}, outputs=2,
             grads=False, differs="one match more than topk", expected=lambda x: _row_match(x, 2)),
-    op_case("_contrib_box_encode", {"samples": values([[1, 0, -1], [1, 1, 0]]), "matches": values([[0, 1, 0], [1, 0, 1]]),
+    op_case("_contrib_box_encode", {"samples": values([[1, 0, -1], [1, 1, 0]]),
+                                    "matches": values([[0, 1, 0], [1, 0, 1]]),
                                     "anchors": _fixed(_boxes(2, 3)), "refs": _fixed(_boxes(2, 2)),
                                     "means": values([0.0, 0.1, 0.2, 0.0]), "stds": values([0.1, 0.1, 0.2, 0.2])},
             outputs=2, grads=False,

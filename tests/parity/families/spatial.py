@@ -11,7 +11,8 @@ def _proposal(op: str, batch: int, **params: object) -> Case:
     anchors = 2
     params = {"scales": "(2,)", "ratios": "(0.5, 2)", **params}
     return op_case(
-        op, {"cls_prob": distinct((batch, 2 * anchors, 4, 5)), "bbox_pred": uniform((batch, 4 * anchors, 4, 5), -0.3, 0.3),
+        op, {"cls_prob": distinct((batch, 2 * anchors, 4, 5)),
+             "bbox_pred": uniform((batch, 4 * anchors, 4, 5), -0.3, 0.3),
              "im_info": INFO if batch == 2 else values([[70, 90, 1.0]])},
         params, grads=False, outputs=2 if params.get("output_score") else 1,
     )  # fmt: skip
