@@ -216,8 +216,8 @@ class Function:
         return outs[0] if single else list(outs) if isinstance(outputs, list) else outs
 
     def _pull(self, n: int) -> Any:
-        def pull(cotangents: Sequence[NDArray]) -> Sequence[NDArray | None]:
-            with pause():
+        def pull(cotangents: Sequence[NDArray], create_graph: bool) -> Sequence[NDArray | None]:
+            with _Scope(create_graph, is_training()):
                 grads = self.backward(*cotangents)
             grads = (grads,) if isinstance(grads, NDArray) else tuple(grads)
             if len(grads) != n:

@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
 
 # Names that are known to be missing still. Nothing else may be.
 LATER: dict[str, set[str]] = {
-    "ndarray": {"Correlation", "Custom", "cast_storage"},
+    "ndarray": {"Custom", "cast_storage", "cumsum"},
     "ndarray.image": {
         "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",
         "random_color_jitter", "random_contrast", "random_flip_left_right", "random_flip_top_bottom", "random_hue",

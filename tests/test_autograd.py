@@ -169,6 +169,29 @@ def test_a_function_in_python() -> None:
     assert numbers(y) == [8, 64] and numbers(x.grad) == [400, 800]
 
 
+def test_a_function_in_python_twice_differentiated() -> None:
+    class Square(autograd.Function):
+        def forward(self, x: nd.NDArray) -> nd.NDArray:
+            self.save_for_backward(x)
+            return x * x
+
+        def backward(self, dy: nd.NDArray) -> nd.NDArray:
+            return dy * self.saved_tensors[0] * 2
+
+    x = variable(1, 2)
+    with autograd.record():
+        first = autograd.grad(Square()(x), x, create_graph=True)
+    assert numbers(first) == [2, 4] and numbers(autograd.grad(first, x)) == [2, 2]
+
+
+def test_shapes_that_depend_on_values() -> None:
+    x = variable(1, 2, 3)
+    with autograd.record():
+        y = nd.contrib.boolean_mask(x * 2, nd.array([1, 0, 1]))
+    y.backward(nd.array([10, 100]))
+    assert numbers(y) == [2, 6] and numbers(x.grad) == [20, 0, 200]
+
+
 def test_deep_chains() -> None:
     x = variable(1)
     with autograd.record():

@@ -343,6 +343,29 @@ def test_pickle_and_files_keep_type_and_numbers(dtype: str, tmp_path: Path) -> N
     assert nd.load_frombuffer(Path(path).read_bytes())["b"].shape == (2,)
 
 
+def test_numpy_shapes_in_files(tmp_path: Path) -> None:
+    scalar, path = nd.array(5), str(tmp_path / "x.params")
+    assert scalar.shape == () and pickle.loads(pickle.dumps(scalar)).shape == ()
+    with mx.util.np_shape():
+        nd.save(path, [scalar])
+    assert nd.load(path)[0].shape == ()
+    with pytest.raises(MXNetError, match="np_shape"):
+        nd.save(path, [scalar])
+
+
+def test_numpy_switches() -> None:
+    @mx.util.use_np
+    def inside() -> tuple[bool, bool]:
+        return mx.util.is_np_shape(), mx.util.is_np_array()
+
+    assert inside() == (True, True) and (mx.util.is_np_shape(), mx.util.is_np_array()) == (False, False)
+    mx.util.set_np()
+    with pytest.raises(ValueError, match="reset_np"):
+        mx.util.set_np_shape(False)
+    mx.util.reset_np()
+    assert not mx.util.is_np_shape()
+
+
 def test_a_pickle_is_mxnets() -> None:
     # The state that MXNet 1.9.1 pickles for nd.array([1, 2], dtype="int32").
     raw = bytes.fromhex("c9fa93f90000000001000000020000000000000001000000000000000400000001000000" + "02000000")

@@ -15,5 +15,6 @@ _function, __dir__ = _functions.fill("sparse", globals())
 
 def __getattr__(name: str) -> Any:
     if name in _STORAGE:
-        raise MissingLoweringError(f"mx.nd.sparse.{name}: csr and row_sparse storage is not supported; use dense arrays")
+        raise MissingLoweringError(f"mx.nd.sparse.{name}: csr and row_sparse storage is not supported; use dense "
+                                   f"arrays")
     return _function(name)

@@ -76,7 +76,7 @@ class Node:
 
 
 class FunctionNode(Node):
-    """A call whose gradient is Python code (`autograd.Function`); `python` maps cotangents to cotangents."""
+    """A call whose gradient is Python code (`autograd.Function`); `python` maps (cotangents, create_graph) to cotangents."""
 
     __slots__ = ("python",)
 
@@ -86,7 +86,7 @@ class FunctionNode(Node):
         self.python = python
 
     def pull(self, cotangents: Sequence[Any], create_graph: bool) -> dict[int, Any]:
-        grads = self.python(cotangents)
+        grads = self.python(cotangents, create_graph)
         return {i: g for i, g in enumerate(grads) if g is not None and self.sources[i] is not None}
 
 

@@ -13,6 +13,7 @@ from symjax.lowering.errors import ParamsFormatError
 from symjax.ndarray.creation import array, empty, zeros
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import NDArrayBase, class_of, to_device
+from symjax.util import is_np_shape
 
 __all__ = ["array", "empty", "load", "load_frombuffer", "save", "zeros"]
 
@@ -61,7 +62,7 @@ def save(fname: str, data: Any) -> None:
     values = list(data.values()) if isinstance(data, dict) else data
     if not all(isinstance(n, str) for n in names) or not all(isinstance(v, NDArrayBase) for v in values):
         raise TypeError("save only accept dict str->NDArray or list of NDArray")
-    serialization.write_params(fname, [_record(v) for v in values], names)
+    serialization.write_params(fname, [_record(v) for v in values], names, np_shape=is_np_shape())
 
 
 def _record(a: Any) -> Any:
@@ -96,7 +97,7 @@ def _array_of(record: Any) -> Any:
 
 def to_raw_bytes(a: Any) -> bytes:
     """Returns one array as a record of the `.params` format without the file's frame, as MXNet pickles it."""
-    return serialization.dumps([_record(a)])[len(_HEADER):-len(_NO_NAMES)]
+    return serialization.dumps([_record(a)], np_shape=is_np_shape() or a.ndim == 0)[len(_HEADER):-len(_NO_NAMES)]
 
 
 def from_raw_bytes(raw: bytes) -> np.ndarray:
