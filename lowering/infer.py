@@ -13,12 +13,15 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from symjax.lowering.abstract import evaluate_shapes
+import jax
+
+from symjax.lowering.abstract import evaluate_shapes, key_aval
 from symjax.lowering.errors import DTypeError, MXNetError, ShapeError
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.params import read_int, read_tuple
 from symjax.lowering.registry import BROADCAST, SAME, ShapeLike
 from symjax.lowering.subgraph import subgraphs_of
+from symjax.lowering.trace import lower_graph
 
 TYPE_FLAGS = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool",
               12: "bfloat16"}
@@ -325,3 +328,16 @@ def _broadcast(node: Node, ins: list[ShapeLike]) -> ShapeLike:
             raise ShapeError(f"shapes {' and '.join(map(str, known))} cannot be broadcast together")
         out.append(wide.pop() if wide else (0 if 0 in dims else 1))
     return tuple(out)
+
+
+def evaluate_outputs(graph: Graph, inputs: Mapping[Node, tuple[tuple[int, ...], str]],
+                     out_shapes: Mapping[Node, Any]) -> list[tuple[tuple[int, ...], str]]:
+    """Returns (shape, dtype name) of each output where every input is known, empty axes included.
+
+    Inference reads a 0 as unknown; here a 0 is an empty axis. The whole graph is evaluated abstractly.
+    """
+    fn = lower_graph(graph, out_shapes=out_shapes)
+    avals = [[jax.ShapeDtypeStruct(*inputs[n]) for n in part] for part in (graph.arguments, graph.aux_states)]
+    with jax.enable_x64(True):
+        outs, _ = jax.eval_shape(lambda a, b, k: fn(a, b, k, False), *avals, key_aval())
+    return [(tuple(o.shape), o.dtype.name) for o in outs]

@@ -14,7 +14,7 @@ import numpy as np
 from symjax.context import Context
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, StorageFallbackWarning, did_you_mean
 from symjax.lowering.graph import Graph, Node
-from symjax.lowering.infer import Inferred, infer_shapes, infer_types, is_complete
+from symjax.lowering.infer import Inferred, evaluate_outputs, infer_shapes, infer_types, is_complete
 from symjax.lowering.trace import lower_graph, needs_shapes
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import to_device
@@ -149,14 +149,14 @@ def _outputs(graph: Graph, shapes: Inferred[Any], types: Inferred[str], args: Se
     if all(is_complete(s) for s, _ in outs):
         return [(s, np.dtype(t)) for s, t in outs], fixed
     # Inference reads a 0 as unknown, but arrays may really be empty: what the graph does with them decides.
-    fn = lower_graph(graph, out_shapes=fixed)
-    with jax.enable_x64(True):
-        if any(n.op is not None and n.op.eager for n in graph.nodes):
+    if any(n.op is not None and n.op.eager for n in graph.nodes):
+        fn = lower_graph(graph, out_shapes=fixed)
+        with jax.enable_x64(True):
             result, _ = fn([a._data for a in args], [a._data for a in aux], jax.random.key(0), False)
-            return [(tuple(o.shape), o.dtype) for o in result], fixed
-        avals = [[jax.ShapeDtypeStruct(a.shape, a._dtype) for a in part] for part in (args, aux)]
-        result, _ = jax.eval_shape(lambda a, b, k: fn(a, b, k, False), *avals, jax.random.key(0))
-    return [(tuple(o.shape), o.dtype) for o in result], fixed
+        return [(tuple(o.shape), o.dtype) for o in result], fixed
+    pairs = [*zip(graph.arguments, args, strict=True), *zip(graph.aux_states, aux, strict=True)]
+    found = evaluate_outputs(graph, {n: (a.shape, a._dtype.name) for n, a in pairs}, fixed)
+    return [(s, np.dtype(t)) for s, t in found], fixed
 
 
 def grad_reqs(grad_req: Any, names: Sequence[str]) -> list[str]:

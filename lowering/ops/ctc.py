@@ -113,9 +113,19 @@ def _check(p: CTCLossParams, shapes: list[tuple[int, ...]]) -> None:
             raise ShapeError(f"{name} must have shape ({data[1]},), got {shape}")
 
 
+def _output_shapes(p: CTCLossParams, ins: list[ShapeLike]) -> list[ShapeLike]:
+    # Tracing the recursion and its gradient only to learn these two shapes would cost a second.
+    if ins[0] is None:
+        return [None, None]
+    if all(s and 0 not in s for s in ins):
+        _check(p, [s for s in ins if s])
+    return [ins[0][1:2], ins[0]]
+
+
 @op("CTCLoss", aliases=("_contrib_CTCLoss", "_contrib_ctc_loss", "ctc_loss"), params=CTCLossParams,
     inputs=_input_names, all_inputs=("data", "label", "data_lengths", "label_lengths"), outputs=2, num_visible=1,
-    infer_inputs=_infer_inputs, infer_types=_infer_types)
+    infer_inputs=_infer_inputs, infer_types=_infer_types,
+    infer_outputs=_output_shapes)
 def ctc(p: CTCLossParams, *inputs: Array) -> tuple[Array, Array]:
     """The CTC loss of each sequence; softmax is applied to the data inside.
 

@@ -237,6 +237,6 @@ def _array_names(p: ResetArraysParams) -> tuple[str, ...]:
 
 @op("reset_arrays", params=ResetArraysParams, variadic="num_arrays", outputs=(),
     inputs=_array_names, aux=_array_names, aux_in_forward=True, infer_types=lambda p, ins, outs: (ins, outs))
-def reset_arrays(p: ResetArraysParams, *arrays: Array) -> tuple[Array, ...]:
+def reset_arrays(p: ResetArraysParams, *data: Array) -> tuple[Array, ...]:
     """Sets all arrays to zero; there is no output."""
-    return tuple(jnp.zeros_like(a) for a in arrays)
+    return tuple(jnp.zeros_like(a) for a in data)

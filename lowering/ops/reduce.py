@@ -247,16 +247,16 @@ def all_finite(p: AllFiniteParams, data: Array) -> Array:
 
 @op("multi_all_finite", params=MultiAllFiniteParams, inputs=_array_names, variadic="num_arrays",
     infer_types=_float32_out, infer_outputs=lambda p, ins: [(1,)])
-def multi_all_finite(p: MultiAllFiniteParams, *arrays: Array) -> Array:
+def multi_all_finite(p: MultiAllFiniteParams, *data: Array) -> Array:
     """Returns 1 if no element of any array is NaN or infinite, else 0: float32 of shape (1,)."""
-    return jnp.stack([jnp.all(jnp.isfinite(a)) for a in arrays]).all().astype(jnp.float32).reshape(1)
+    return jnp.stack([jnp.all(jnp.isfinite(a)) for a in data]).all().astype(jnp.float32).reshape(1)
 
 
 @op("multi_sum_sq", params=MultiSumSqParams, inputs=_array_names, variadic="num_arrays", infer_types=_same_in,
     infer_outputs=lambda p, ins: [(p.num_arrays,)])
-def multi_sum_sq(p: MultiSumSqParams, *arrays: Array) -> Array:
+def multi_sum_sq(p: MultiSumSqParams, *data: Array) -> Array:
     """Returns the sum of squares of each array: float32 of shape (num_arrays,)."""
-    return jnp.stack([jnp.sum(jnp.square(a.astype(wide_dtype(a.dtype)))).astype(jnp.float32) for a in arrays])
+    return jnp.stack([jnp.sum(jnp.square(a.astype(wide_dtype(a.dtype)))).astype(jnp.float32) for a in data])
 
 
 class BroadcastAxisParams(Params):

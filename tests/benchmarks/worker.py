@@ -1,0 +1,36 @@
+"""One implementation of one workload in a process of its own; answers `run N` on stdin with N timings in seconds."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+
+
+def main() -> None:
+    implementation, name = sys.argv[1:3]
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints goes to stderr
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    mx = importlib.import_module(implementation)
+    workloads = importlib.import_module("workloads")
+    make = workloads.WORKLOADS[name]
+    step = make(mx)
+    if not getattr(make, "first_only", False):
+        for _ in range(3):
+            step()
+    print(json.dumps({"ready": True}), file=out, flush=True)
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line.split()[1])):
+            start = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - start)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        print(json.dumps({"times": times, "peak_mb": peak}), file=out, flush=True)
+
+
+main()
