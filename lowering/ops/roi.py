@@ -336,11 +336,10 @@ def deformable_psroi_pooling(p: DeformablePSROIPoolingParams, data: Array, rois:
     _, c, h, w = data.shape
     _check_groups(c, p.output_dim, p.group_size)
     part = p.part_size or p.pooled_size
-    if trans is None:
-        trans = jnp.zeros((rois.shape[0], 2, part, part), data.dtype)
-    elif trans.ndim != 4 or trans.shape[0] != rois.shape[0] or trans.shape[1] % 2 or trans.shape[2:] != (part, part):
-        raise ShapeError(f"trans must have shape ({rois.shape[0]}, 2 * classes, {part}, {part}), got {trans.shape}")
-    classes = trans.shape[1] // 2
+    offsets = jnp.zeros((rois.shape[0], 2, part, part), data.dtype) if trans is None else trans
+    if offsets.ndim != 4 or offsets.shape[0] != rois.shape[0] or offsets.shape[1] % 2 or offsets.shape[2:] != (part, part):
+        raise ShapeError(f"trans must have shape ({rois.shape[0]}, 2 * classes, {part}, {part}), got {offsets.shape}")
+    classes = offsets.shape[1] // 2
     if p.output_dim % classes:
         raise ShapeError(f"output_dim={p.output_dim} must be a multiple of the {classes} classes of trans")
     at = jnp.asarray([i * part // p.pooled_size for i in range(p.pooled_size)], dtype=jnp.int32)
@@ -360,4 +359,4 @@ def deformable_psroi_pooling(p: DeformablePSROIPoolingParams, data: Array, rois:
         shape = (p.output_dim, p.pooled_size, p.pooled_size)
         return out.reshape(shape).astype(data.dtype), count.reshape(shape).astype(data.dtype)
 
-    return lax.map(pool, (lax.stop_gradient(wide(rois)), trans))
+    return lax.map(pool, (lax.stop_gradient(wide(rois)), offsets))
