@@ -156,7 +156,7 @@ def _difference(a: Array, b: Array) -> Array:
     return jnp.where(a >= b, a - b, b - a)
 
 
-@op("Correlation", params=CorrelationParams, outputs=("output", "tmp1", "tmp2"), num_visible=1, shape=None)
+@op("Correlation", params=CorrelationParams, outputs=("output", "tmp1", "tmp2"), num_visible=1)
 def correlation(p: CorrelationParams, data1: Array, data2: Array) -> tuple[Array, Array, Array]:
     """Mean product (or absolute difference) of patches of two images (N, C, H, W) at each displacement.
 
@@ -194,4 +194,4 @@ def correlation(p: CorrelationParams, data1: Array, data2: Array) -> tuple[Array
     r = p.max_displacement // p.stride2
     steps = [(dy * p.stride2, dx * p.stride2) for dy in range(-r, r + 1) for dx in range(-r, r + 1)]
     out = lax.map(at, jnp.asarray(steps, dtype=jnp.int32)).transpose(1, 0, 2, 3).astype(data1.dtype)
-    return out, *(lax.stop_gradient(x.transpose(0, 2, 3, 1)) for x in (one, two))
+    return out, lax.stop_gradient(one.transpose(0, 2, 3, 1)), lax.stop_gradient(two.transpose(0, 2, 3, 1))
