@@ -26,6 +26,7 @@ from symjax.ndarray.storage import device_scalar
 from symjax.ndarray.tape import STATE
 
 _NUMBERS = (float, int, np.floating, np.integer)
+_MAX_ENTRIES = 1 << 14
 _x64 = jax.enable_x64
 
 
@@ -79,6 +80,8 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
         key = (op, len(inputs), where, train, names, static, shape)
         entry = _entries.get(key)
     if entry is None:
+        if len(_entries) >= _MAX_ENTRIES:  # attributes that differ in every call must not fill the memory
+            _entries.clear()
         entry = _entries[key] = _build(op, len(inputs), ctx, train, names, scalars, static, shape)
     random_key = _random.next_key_data(ctx) if entry.wants_key else None
     given = candidates(inputs, out, entry.aux) if (out is not None or entry.aux) and not STATE.recording else ()

@@ -76,7 +76,7 @@ class Node:
 
 
 class FunctionNode(Node):
-    """A call whose gradient is Python code (`autograd.Function`); `python` maps (cotangents, create_graph) to cotangents."""
+    """A call whose gradient is Python code, `python(cotangents, create_graph) -> cotangents` (`autograd.Function`)."""
 
     __slots__ = ("python",)
 
