@@ -23,6 +23,7 @@ from flax import nnx
 import symjax as mx
 from symjax.interop.flax import Constant, SymbolModule
 from tests.compiles import compiles
+from tests.parity.oracle import oracle_python
 
 ROOT = Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "symjax" / "data" / "digits"
@@ -456,6 +457,34 @@ def test_back_to_a_checkpoint(tmp_path: Path, digits: dict[str, np.ndarray],
         assert {k: v.asnumpy().tobytes() for k, v in ours.items()} == {
             k: v.asnumpy().tobytes() for k, v in theirs.items()
         }
+
+
+IN_MXNET = """
+import sys
+import mxnet as mx, numpy as np
+prefix, digits = sys.argv[1:]
+net, args, auxs = mx.model.load_checkpoint(prefix, 3)
+images = np.load(digits)["test_images"][:, None].astype("float32")
+exe = net.simple_bind(mx.cpu(), data=images.shape, grad_req="null")
+exe.copy_params_from(args, auxs)
+np.save(prefix + ".npy", exe.forward(data=images)[0].asnumpy())
+"""
+
+
+@pytest.mark.oracle
+def test_mxnet_runs_what_was_tuned(
+    tmp_path: Path, digits: dict[str, np.ndarray], tuned: tuple[SymbolModule, list[float]]
+) -> None:
+    python = oracle_python()
+    if python is None:
+        pytest.skip("real MXNet is not installed: run `make oracle` or set SYMJAX_ORACLE_PYTHON")
+    tuned[0].save_checkpoint(tmp_path / "tuned", 3)
+    env = {**os.environ, "MXNET_SUBGRAPH_BACKEND": "NONE", "MXNET_MKLDNN_ENABLED": "0"}
+    command = [str(python), "-c", IN_MXNET, str(tmp_path / "tuned"), f"{DIGITS}.npz"]
+    run = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    want = np.load(tmp_path / "tuned.npy")
+    np.testing.assert_allclose(jax.nn.softmax(tuned[0](pixels(digits["test_images"]))), want, rtol=1e-4, atol=1e-5)
 
 
 SHARDED = """
