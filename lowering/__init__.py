@@ -5,5 +5,6 @@ Imported as ``symjax.lowering`` only. The folder lies at the top level of the re
 
 if __name__ != "symjax.lowering":
     raise ImportError(
-        f"this package was imported as {__name__!r}; import it as 'symjax.lowering': a second copy would register every op twice"
+        f"this package was imported as {__name__!r}; import it as 'symjax.lowering': "
+        f"a second copy would register every op twice"
     )

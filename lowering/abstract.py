@@ -27,8 +27,14 @@ def key_aval() -> Any:
 
 
 @functools.lru_cache(maxsize=16384)
-def evaluate(op: Op, params: Any, avals: Avals, train: bool = False, out_shapes: tuple[tuple[int, ...], ...] | None = None,
-             subgraphs: tuple[Any, ...] = ()) -> Avals:
+def evaluate(
+    op: Op,
+    params: Any,
+    avals: Avals,
+    train: bool = False,
+    out_shapes: tuple[tuple[int, ...], ...] | None = None,
+    subgraphs: tuple[Any, ...] = (),
+) -> Avals:
     """Returns (shape, dtype name) of every output and, after them, of every updated auxiliary state.
 
     Raises:
@@ -56,9 +62,15 @@ def evaluate(op: Op, params: Any, avals: Avals, train: bool = False, out_shapes:
     return tuple((tuple(o.shape), o.dtype.name) for o in outs)
 
 
-def evaluate_shapes(op: Op, params: Any, ins: Sequence[ShapeLike], dtypes: Sequence[str], *,
-                    out_shapes: tuple[tuple[int, ...], ...] | None = None,
-                    subgraphs: tuple[Any, ...] = ()) -> list[ShapeLike] | None:
+def evaluate_shapes(
+    op: Op,
+    params: Any,
+    ins: Sequence[ShapeLike],
+    dtypes: Sequence[str],
+    *,
+    out_shapes: tuple[tuple[int, ...], ...] | None = None,
+    subgraphs: tuple[Any, ...] = (),
+) -> list[ShapeLike] | None:
     """Returns the output shapes for possibly partial input shapes; None if nothing can be said.
 
     An unknown dimension (0) is replaced by two probe sizes: what differs between the two results depends on it and
@@ -77,8 +89,10 @@ def evaluate_shapes(op: Op, params: Any, ins: Sequence[ShapeLike], dtypes: Seque
             results.append([s for s, _ in evaluate(op, params, avals, False, out_shapes, subgraphs)])
         except MXNetError:
             return None
-    return [tuple(x if x == y else 0 for x, y in zip(a, b, strict=True)) if len(a) == len(b) else None
-            for a, b in zip(*results, strict=True)]
+    return [
+        tuple(x if x == y else 0 for x, y in zip(a, b, strict=True)) if len(a) == len(b) else None
+        for a, b in zip(*results, strict=True)
+    ]
 
 
 def _first_line(e: Exception) -> str:

@@ -31,7 +31,9 @@ class Program:
     where `needs_key` is False.
     """
 
-    def __init__(self, graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None) -> None:
+    def __init__(
+        self, graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None
+    ) -> None:
         self.fn = lower_graph(graph, out_shapes=out_shapes, platform=platform)
         self.needs_key = needs_key(graph)
         # A shape that depends on values is known only while running: such a graph runs node by node.
@@ -74,12 +76,17 @@ class Step:
         return outs, new_aux, pull
 
     def _backward(self, pull: Any, outs: Sequence[Any], heads: Sequence[Any] | None, old: Sequence[Any]) -> list[Any]:
-        (grads,) = pull([_cotangent(o, None if heads is None else h)
-                         for o, h in zip(outs, heads or [None] * len(outs), strict=True)])
+        (grads,) = pull(
+            [
+                _cotangent(o, None if heads is None else h)
+                for o, h in zip(outs, heads or [None] * len(outs), strict=True)
+            ]
+        )
         return [o + g if a else g for g, a, o in zip(grads, self.add, old, strict=True)]
 
-    def _fused(self, args: Sequence[Any], aux: Sequence[Any], key: Any, heads: Sequence[Any] | None,
-               old: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    def _fused(
+        self, args: Sequence[Any], aux: Sequence[Any], key: Any, heads: Sequence[Any] | None, old: Sequence[Any]
+    ) -> tuple[Any, Any, list[Any]]:
         outs, new_aux, pull = self._vjp(args, aux, key)
         return outs, new_aux, self._backward(pull, outs, heads, old)
 
@@ -107,8 +114,9 @@ class _Signed:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, _Signed) and self._hash == other._hash
-                                 and self.signature == other.signature)
+        return self is other or (
+            isinstance(other, _Signed) and self._hash == other._hash and self.signature == other.signature
+        )
 
 
 def program_for(graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None) -> Program:
@@ -143,5 +151,3 @@ def compilation_cache(directory: str) -> None:
     jax.config.update("jax_compilation_cache_dir", directory)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-

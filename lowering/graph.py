@@ -10,7 +10,6 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from symjax.lowering import registry
 from symjax.lowering.errors import MXNetError
 from symjax.lowering.params import Params
 from symjax.lowering.registry import Op
@@ -41,8 +40,14 @@ class Node:
 
     __slots__ = ("__weakref__", "_params", "attrs", "inputs", "name", "op", "subgraphs")
 
-    def __init__(self, op: Op | None, name: str, attrs: Mapping[str, str] | None = None,
-                 inputs: Sequence[Entry] = (), subgraphs: Sequence[Graph] = ()) -> None:
+    def __init__(
+        self,
+        op: Op | None,
+        name: str,
+        attrs: Mapping[str, str] | None = None,
+        inputs: Sequence[Entry] = (),
+        subgraphs: Sequence[Graph] = (),
+    ) -> None:
         self.op = op
         self.name = name
         self.attrs = dict(attrs) if attrs else {}
@@ -84,7 +89,6 @@ class Node:
     @property
     def input_names(self) -> tuple[str, ...]:
         return () if self.op is None else self.op.input_names(self.params)
-
 
     def aux_positions(self) -> Iterator[int]:
         """Yields the positions of the inputs that the op updates."""
@@ -135,8 +139,12 @@ class Graph:
     @functools.cached_property
     def aux_nodes(self) -> frozenset[Node]:
         """The variables that some op updates."""
-        return frozenset(n.inputs[i].node for n in self.nodes for i in n.aux_positions()
-                         if i < len(n.inputs) and n.inputs[i].node.is_variable)
+        return frozenset(
+            n.inputs[i].node
+            for n in self.nodes
+            for i in n.aux_positions()
+            if i < len(n.inputs) and n.inputs[i].node.is_variable
+        )
 
     @functools.cached_property
     def inputs(self) -> list[Node]:
@@ -164,8 +172,14 @@ class Graph:
             if n.op is None:
                 rows.append(n in self.aux_nodes)
             else:
-                rows.append((n.op.name, n.params, tuple((self.index[e.node], e.index) for e in n.inputs),
-                             tuple(g.signature for g in n.subgraphs)))
+                rows.append(
+                    (
+                        n.op.name,
+                        n.params,
+                        tuple((self.index[e.node], e.index) for e in n.inputs),
+                        tuple(g.signature for g in n.subgraphs),
+                    )
+                )
         return (tuple(rows), tuple((self.index[e.node], e.index) for e in self.outputs))
 
 

@@ -23,8 +23,17 @@ from symjax.lowering.registry import BROADCAST, SAME, ShapeLike
 from symjax.lowering.subgraph import subgraphs_of
 from symjax.lowering.trace import lower_graph
 
-TYPE_FLAGS = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool",
-              12: "bfloat16"}
+TYPE_FLAGS = {
+    0: "float32",
+    1: "float64",
+    2: "float16",
+    3: "uint8",
+    4: "int32",
+    5: "int8",
+    6: "int64",
+    7: "bool",
+    12: "bfloat16",
+}
 """MXNet's numbers for data types, as `.params` files and `__dtype__` write them."""
 
 T = TypeVar("T")
@@ -95,8 +104,14 @@ class Inferred(Generic[T]):
 class _Engine(Generic[T]):
     """The fixpoint engine; a lattice supplies merge, completeness and the per-node rule."""
 
-    def __init__(self, graph: Graph, merge: Callable[[T | None, T | None], T | None],
-                 complete: Callable[[T | None], bool], error: type[MXNetError], what: str) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        merge: Callable[[T | None, T | None], T | None],
+        complete: Callable[[T | None], bool],
+        error: type[MXNetError],
+        what: str,
+    ) -> None:
         self.graph, self.merge, self.complete, self.what = graph, merge, complete, what
         self.values: dict[Node, list[T | None]] = {n: [None] * n.num_outputs for n in graph.nodes}
         self.result = Inferred(graph, self.values, [], error)
@@ -106,8 +121,9 @@ class _Engine(Generic[T]):
     def seed(self, node: Node, value: T | None) -> None:
         self.values[node][0] = value
 
-    def run(self, rule: Callable[[Node, list[T | None], list[T | None]], tuple[Sequence[T | None],
-                                                                               Sequence[T | None]]]) -> Inferred[T]:
+    def run(
+        self, rule: Callable[[Node, list[T | None], list[T | None]], tuple[Sequence[T | None], Sequence[T | None]]]
+    ) -> Inferred[T]:
         order = [n for n in self.graph.nodes if n.op is not None]
         forward = True
         while True:
@@ -220,8 +236,9 @@ def infer_types(graph: Graph, given: Mapping[Node, str | None]) -> Inferred[str]
     return engine.run(_types_of)
 
 
-def _types_of(node: Node, ins: list[str | None], outs: list[str | None]) -> tuple[Sequence[str | None],
-                                                                                 Sequence[str | None]]:
+def _types_of(
+    node: Node, ins: list[str | None], outs: list[str | None]
+) -> tuple[Sequence[str | None], Sequence[str | None]]:
     op = node.op
     assert op is not None
     if op.infer_types is not None:
@@ -233,14 +250,17 @@ def _types_of(node: Node, ins: list[str | None], outs: list[str | None]) -> tupl
         if t is not None and found is not None and t != found:
             names = node.input_names
             where = f"argument {names[i]!r}" if i < len(ins) else f"output {i - len(ins)}"
-            raise DTypeError(f"{where} has dtype {t}, but the inputs before it have {found}; there is no implicit "
-                             f"promotion, insert a Cast")
+            raise DTypeError(
+                f"{where} has dtype {t}, but the inputs before it have {found}; there is no implicit "
+                f"promotion, insert a Cast"
+            )
         found = found or t
     return [found] * len(ins), [found] * len(outs)
 
 
-def infer_shapes(graph: Graph, given: Mapping[Node, ShapeLike],
-                 dtypes: Inferred[str] | None = None) -> Inferred[tuple[int, ...]]:
+def infer_shapes(
+    graph: Graph, given: Mapping[Node, ShapeLike], dtypes: Inferred[str] | None = None
+) -> Inferred[tuple[int, ...]]:
     """Infers shapes from those given for variables; what a given one leaves open `__shape__` may fill.
 
     Args:
@@ -256,16 +276,18 @@ def infer_shapes(graph: Graph, given: Mapping[Node, ShapeLike],
         except Contradiction:
             engine.seed(v, shape)
 
-    def rule(node: Node, ins: list[ShapeLike], outs: list[ShapeLike]) -> tuple[Sequence[ShapeLike],
-                                                                              Sequence[ShapeLike]]:
+    def rule(
+        node: Node, ins: list[ShapeLike], outs: list[ShapeLike]
+    ) -> tuple[Sequence[ShapeLike], Sequence[ShapeLike]]:
         types = ["float32"] * len(ins) if dtypes is None else [dtypes[e] or "float32" for e in node.inputs]
         return _shapes_of(node, ins, outs, types)
 
     return engine.run(rule)
 
 
-def _shapes_of(node: Node, ins: list[ShapeLike], outs: list[ShapeLike],
-               dtypes: list[str]) -> tuple[Sequence[ShapeLike], Sequence[ShapeLike]]:
+def _shapes_of(
+    node: Node, ins: list[ShapeLike], outs: list[ShapeLike], dtypes: list[str]
+) -> tuple[Sequence[ShapeLike], Sequence[ShapeLike]]:
     op = node.op
     assert op is not None
     if op.shape == SAME:
@@ -286,7 +308,7 @@ def _shapes_of(node: Node, ins: list[ShapeLike], outs: list[ShapeLike],
             return new_ins, outs
         out_shapes = tuple(o for o in outs if o is not None)
     found = evaluate_shapes(op, params, new_ins, dtypes, out_shapes=out_shapes, subgraphs=subs)
-    return new_ins, outs if found is None else _pad(found[:len(outs)], len(outs))
+    return new_ins, outs if found is None else _pad(found[: len(outs)], len(outs))
 
 
 def _merge_input(node: Node, i: int, have: ShapeLike, want: ShapeLike) -> ShapeLike:
@@ -294,8 +316,9 @@ def _merge_input(node: Node, i: int, have: ShapeLike, want: ShapeLike) -> ShapeL
         return merge_shapes(have, want)
     except Contradiction:
         names = node.input_names
-        raise ShapeError(f"argument {names[i]!r} ({node.inputs[i].output_name!r}): expected shape {want}, "
-                         f"got {have}") from None
+        raise ShapeError(
+            f"argument {names[i]!r} ({node.inputs[i].output_name!r}): expected shape {want}, got {have}"
+        ) from None
 
 
 def _pad(shapes: list[ShapeLike], n: int) -> list[ShapeLike]:
@@ -310,8 +333,10 @@ def _same(node: Node, ins: list[ShapeLike], outs: list[ShapeLike]) -> tuple[Sequ
         except Contradiction:
             names = node.input_names
             where = f"argument {names[i]!r}" if i < len(ins) else f"output {i - len(ins)}"
-            raise ShapeError(f"{where}: expected shape {found}, got {s}; the operator needs equal shapes"
-                             f" (broadcast_* operators stretch)") from None
+            raise ShapeError(
+                f"{where}: expected shape {found}, got {s}; the operator needs equal shapes"
+                f" (broadcast_* operators stretch)"
+            ) from None
     return [found] * len(ins), [found] * len(outs)
 
 
@@ -330,8 +355,9 @@ def _broadcast(node: Node, ins: list[ShapeLike]) -> ShapeLike:
     return tuple(out)
 
 
-def evaluate_outputs(graph: Graph, inputs: Mapping[Node, tuple[tuple[int, ...], str]],
-                     out_shapes: Mapping[Node, Any]) -> list[tuple[tuple[int, ...], str]]:
+def evaluate_outputs(
+    graph: Graph, inputs: Mapping[Node, tuple[tuple[int, ...], str]], out_shapes: Mapping[Node, Any]
+) -> list[tuple[tuple[int, ...], str]]:
     """Returns (shape, dtype name) of each output where every input is known, empty axes included.
 
     Inference reads a 0 as unknown; here a 0 is an empty axis. The whole graph is evaluated abstractly.

@@ -54,8 +54,16 @@ class Field:
     aliases: Mapping[str, Any] | None = None
 
 
-def param(default: Any = dataclasses.MISSING, *, doc: str = "", ge: float | None = None, le: float | None = None,
-          gt: float | None = None, traced: bool = False, aliases: Mapping[str, Any] | None = None) -> Any:
+def param(
+    default: Any = dataclasses.MISSING,
+    *,
+    doc: str = "",
+    ge: float | None = None,
+    le: float | None = None,
+    gt: float | None = None,
+    traced: bool = False,
+    aliases: Mapping[str, Any] | None = None,
+) -> Any:
     """Declares one parameter of an op.
 
     Args:
@@ -83,8 +91,10 @@ class Params:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True, kw_only=True, eq=True, repr=True)(cls)
         hints = typing.get_type_hints(cls)
-        cls.__specs__ = {f.name: Spec(f.name, hints[f.name], f.default, f.metadata.get(_META, Field()))
-                         for f in dataclasses.fields(typing.cast(Any, cls))}
+        cls.__specs__ = {
+            f.name: Spec(f.name, hints[f.name], f.default, f.metadata.get(_META, Field()))
+            for f in dataclasses.fields(typing.cast(Any, cls))
+        }
         cls.__traced__ = tuple(n for n, s in cls.__specs__.items() if s.field.traced)
 
     @classmethod
@@ -161,8 +171,9 @@ def _parse(cls: type[Params], items: tuple[tuple[str, str], ...], op: str) -> Pa
             values[key] = spec.read(str(text))
         except (ValueError, OverflowError) as e:
             problems.append(f"parameter {key}={text!r} is not {type_name(spec.type)}: {e}")
-    problems += [f"required parameter {n!r} is missing" for n, s in specs.items() if s.required and n not in
-                 dict(items)]
+    problems += [
+        f"required parameter {n!r} is missing" for n, s in specs.items() if s.required and n not in dict(items)
+    ]
     if problems:
         known = ", ".join(f"{n} ({s.describe()})" for n, s in specs.items()) or "none"
         what = f"operator {op}: " if op else ""

@@ -9,8 +9,8 @@
         \"\"\"Limits the values of `data` to [a_min, a_max].\"\"\"
         return jnp.clip(data, p.a_min, p.a_max)
 
-The decorated function is the lowering rule: plain JAX, `(params, *inputs) -> output or tuple of outputs`. It may ask, by
-keyword-only arguments of these names, for more:
+The decorated function is the lowering rule: plain JAX, `(params, *inputs) -> output or tuple of outputs`. It may ask,
+by keyword-only arguments of these names, for more:
 
     train       bool, True under `is_train=True` (static)
     key         a JAX random key of its own; no rule makes one itself
@@ -120,9 +120,9 @@ class Op:
     def doc(self) -> str:
         return inspect.cleandoc(self.rule.__doc__ or "")
 
-    def variant(self, *, platform: str | None = None,
-                when: Callable[[Any, Sequence[Any]], bool] | None = None) -> Callable[[Callable[..., Any]],
-                                                                                    Callable[..., Any]]:
+    def variant(
+        self, *, platform: str | None = None, when: Callable[[Any, Sequence[Any]], bool] | None = None
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: adds a rule for one platform and/or for some parameters and static shapes."""
 
         def add(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,21 +143,33 @@ _OPS: dict[str, Op] = {}
 _loaded = False
 
 
-def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParams, inputs: Names | None = None,
-       aux: Names = (), outputs: Names | int | Callable[[Any], int] = ("output",),
-       num_visible: int | Callable[[Any], int] | None = None, variadic: str | None = None,
-       shape: ShapeTrait | None = None, infer_inputs: InferInputs | None = None,
-       infer_types: InferTypes | None = None, is_loss: bool = False,
-       input_attrs: Mapping[str, Mapping[str, str]] | None = None,
-       infer_outputs: Callable[[Any, list[ShapeLike]], Sequence[ShapeLike]] | None = None,
-       all_inputs: Sequence[str] | None = None, source: str | None = None,
-       aux_in_forward: bool = False, eager: bool = False) -> Callable[[Callable[..., Any]], Op]:
+def op(
+    name: str,
+    *,
+    aliases: Sequence[str] = (),
+    params: type[Params] = NoParams,
+    inputs: Names | None = None,
+    aux: Names = (),
+    outputs: Names | int | Callable[[Any], int] = ("output",),
+    num_visible: int | Callable[[Any], int] | None = None,
+    variadic: str | None = None,
+    shape: ShapeTrait | None = None,
+    infer_inputs: InferInputs | None = None,
+    infer_types: InferTypes | None = None,
+    is_loss: bool = False,
+    input_attrs: Mapping[str, Mapping[str, str]] | None = None,
+    infer_outputs: Callable[[Any, list[ShapeLike]], Sequence[ShapeLike]] | None = None,
+    all_inputs: Sequence[str] | None = None,
+    source: str | None = None,
+    aux_in_forward: bool = False,
+    eager: bool = False,
+) -> Callable[[Callable[..., Any]], Op]:
     """Registers the decorated lowering rule as an operator; see the module's text and `Op`.
 
     `inputs` defaults to the rule's positional argument names after `params` (auxiliary states included); a function of
-    the parameters where their number varies (`no_bias`); so may be `aux`. `outputs` is a tuple of suffixes, a count (names "output0",
-    "output1", …; "output" for one), or a function of the parameters giving either. `all_inputs` lists every input
-    name there can be, for signatures; needed only where `inputs` is a function and not variadic.
+    the parameters where their number varies (`no_bias`); so may be `aux`. `outputs` is a tuple of suffixes, a count
+    (names "output0", "output1", …; "output" for one), or a function of the parameters giving either. `all_inputs` lists
+    every input name there can be, for signatures; needed only where `inputs` is a function and not variadic.
 
     Raises:
       MXNetError: a name is taken; the message names both places.
@@ -167,17 +179,38 @@ def op(name: str, *, aliases: Sequence[str] = (), params: type[Params] = NoParam
         sig = inspect.signature(rule)
         positional = [n for n, q in sig.parameters.items() if q.kind is q.POSITIONAL_OR_KEYWORD][1:]
         names = tuple(positional) if inputs is None else inputs
-        every = tuple(all_inputs) if all_inputs is not None else (
-            names if isinstance(names, tuple) else tuple(positional) or
-            tuple(n for n, q in sig.parameters.items() if q.kind is q.VAR_POSITIONAL))
+        every = (
+            tuple(all_inputs)
+            if all_inputs is not None
+            else (
+                names
+                if isinstance(names, tuple)
+                else tuple(positional) or tuple(n for n, q in sig.parameters.items() if q.kind is q.VAR_POSITIONAL)
+            )
+        )
         code = rule.__code__ if hasattr(rule, "__code__") else None
-        made = Op(name=name, aliases=tuple(aliases), params=params, rule=rule, input_names=_input_names(names, variadic),
-                  output_names=_output_names(outputs), aux_names=_as_names(aux), num_visible=lambda p: 0, variadic=variadic,
-                  shape=shape, infer_inputs=infer_inputs, infer_types=infer_types, is_loss=is_loss,
-                  input_attrs=input_attrs or {}, infer_outputs=infer_outputs, all_inputs=every,
-                  source=source or (f"{code.co_filename}:{code.co_firstlineno}" if code else "?"),
-                  asks=frozenset(n for n in _ASKABLE if n in sig.parameters), aux_in_forward=aux_in_forward,
-                  eager=eager)
+        made = Op(
+            name=name,
+            aliases=tuple(aliases),
+            params=params,
+            rule=rule,
+            input_names=_input_names(names, variadic),
+            output_names=_output_names(outputs),
+            aux_names=_as_names(aux),
+            num_visible=lambda p: 0,
+            variadic=variadic,
+            shape=shape,
+            infer_inputs=infer_inputs,
+            infer_types=infer_types,
+            is_loss=is_loss,
+            input_attrs=input_attrs or {},
+            infer_outputs=infer_outputs,
+            all_inputs=every,
+            source=source or (f"{code.co_filename}:{code.co_firstlineno}" if code else "?"),
+            asks=frozenset(n for n in _ASKABLE if n in sig.parameters),
+            aux_in_forward=aux_in_forward,
+            eager=eager,
+        )
         made.num_visible = _count(num_visible, made)
         for n in (name, *made.aliases):
             if n in _OPS:
@@ -283,16 +316,18 @@ def all_ops() -> Iterator[Op]:
 def output_dtype(default: str, param_name: str = "dtype") -> InferTypes:
     """The outputs' type is the parameter `param_name` (or `default`); inputs are unconstrained."""
 
-    def infer(p: Any, ins: list[str | None], outs: list[str | None]) -> tuple[Sequence[str | None],
-                                                                              Sequence[str | None]]:
+    def infer(
+        p: Any, ins: list[str | None], outs: list[str | None]
+    ) -> tuple[Sequence[str | None], Sequence[str | None]]:
         value = getattr(p, param_name, None) or default
         return ins, [value] * len(outs)
 
     return infer
 
 
-def first_input_dtype(p: Any, ins: list[str | None], outs: list[str | None]) -> tuple[Sequence[str | None],
-                                                                                      Sequence[str | None]]:
+def first_input_dtype(
+    p: Any, ins: list[str | None], outs: list[str | None]
+) -> tuple[Sequence[str | None], Sequence[str | None]]:
     """The outputs and the first input have one type; other inputs (indices, lengths) are free."""
     known = ins[0] or next((o for o in outs if o), None)
     return [known, *ins[1:]], [known] * len(outs)

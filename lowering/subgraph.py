@@ -31,7 +31,9 @@ class Subgraph:
 
         return lower_graph(self.graph)
 
-    def __call__(self, inputs: Sequence[Any], *, train: bool = False, key: Any = None) -> tuple[list[Any], dict[str, Any]]:
+    def __call__(
+        self, inputs: Sequence[Any], *, train: bool = False, key: Any = None
+    ) -> tuple[list[Any], dict[str, Any]]:
         """Runs the subgraph.
 
         Returns:
@@ -44,8 +46,10 @@ class Subgraph:
 
     def _by_node(self, values: Sequence[Any]) -> dict[Node, Any]:
         if len(values) != len(self.input_names):
-            raise ParamError(f"a subgraph has {len(self.input_names)} inputs ({', '.join(self.input_names[:8])}), but the "
-                             f"node's parameters give it {len(values)}")
+            raise ParamError(
+                f"a subgraph has {len(self.input_names)} inputs ({', '.join(self.input_names[:8])}), but the "
+                f"node's parameters give it {len(values)}"
+            )
         return dict(zip(self.graph.inputs, values, strict=True))
 
     def infer_shapes(self, ins: Sequence[ShapeLike]) -> tuple[list[ShapeLike], list[ShapeLike]]:

@@ -25,8 +25,9 @@ class _Step:
     static: dict[str, Any]
 
 
-def lower_graph(graph: Graph, *, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]] | None = None,
-                platform: str | None = None) -> LoweredFn:
+def lower_graph(
+    graph: Graph, *, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]] | None = None, platform: str | None = None
+) -> LoweredFn:
     """Returns the pure function of a graph.
 
     Args:
@@ -53,8 +54,12 @@ def lower_graph(graph: Graph, *, out_shapes: Mapping[Node, tuple[tuple[int, ...]
 
 def needs_key(graph: Graph) -> bool:
     """Whether some op of the graph, or of its subgraphs, draws random numbers."""
-    return any(n.op is not None and "key" in n.op.asks and ("subgraphs" not in n.op.asks or
-               any(needs_key(g) for g in n.subgraphs)) for n in graph.nodes)
+    return any(
+        n.op is not None
+        and "key" in n.op.asks
+        and ("subgraphs" not in n.op.asks or any(needs_key(g) for g in n.subgraphs))
+        for n in graph.nodes
+    )
 
 
 def needs_shapes(graph: Graph) -> list[Node]:
@@ -93,8 +98,10 @@ def _apply(s: _Step, env: dict[Node, Sequence[Any]], key: Any, train: bool, plat
     except Exception as e:
         if "key" in op.asks and key is None:
             raise BindError(f"node {node.name!r} ({op.name}) draws random numbers: pass key=jax.random.key(…)") from e
-        e.add_note(f"while lowering node {node.name!r} ({op.name}) with inputs "
-                   f"{', '.join(f'{jax.typeof(x).str_short()}' for x in ins)}")
+        e.add_note(
+            f"while lowering node {node.name!r} ({op.name}) with inputs "
+            f"{', '.join(f'{jax.typeof(x).str_short()}' for x in ins)}"
+        )
         if isinstance(e, MXNetError) and node.name not in str(e):
             raise type(e)(f"Error in operator {node.name} ({op.name}): {e}") from e
         raise

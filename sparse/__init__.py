@@ -5,5 +5,6 @@ Imported as ``symjax.sparse`` only. The folder lies at the top level of the repo
 
 if __name__ != "symjax.sparse":
     raise ImportError(
-        f"this package was imported as {__name__!r}; import it as 'symjax.sparse': a second copy would register every rule twice"
+        f"this package was imported as {__name__!r}; import it as 'symjax.sparse': "
+        f"a second copy would register every op twice"
     )

@@ -34,7 +34,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         if fullname != self.alias and not fullname.startswith(self.alias + "."):
             return None
-        rest = fullname[len(self.alias):]
+        rest = fullname[len(self.alias) :]
         parent, dot, leaf = rest.rpartition(".")
         short = {"sym": "symbol", "nd": "ndarray"}.get(leaf, leaf) if dot and not parent else leaf
         real = _TARGET + (f"{parent}.{short}" if dot else rest)
@@ -51,8 +51,9 @@ def install_as_mxnet(alias: str = "mxnet") -> None:
     """
     present = sys.modules.get(alias)
     if present is not None and present.__name__ != _TARGET:
-        raise ImportError(f"{alias} is imported already (from {getattr(present, '__file__', '?')}); call "
-                          f"install_as_mxnet first")
+        raise ImportError(
+            f"{alias} is imported already (from {getattr(present, '__file__', '?')}); call install_as_mxnet first"
+        )
     if not any(isinstance(f, _Finder) and f.alias == alias for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder(alias))
     sys.modules[alias] = importlib.import_module(_TARGET)

@@ -74,8 +74,9 @@ def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: A
     return Bound(given_args, grads, given_aux, reqs, *_outputs(graph, shapes, types, given_args, given_aux))
 
 
-def _infer(graph: Graph, args: Sequence[NDArray], aux: Sequence[NDArray]) -> tuple[Inferred[str],
-                                                                                  Inferred[tuple[int, ...]]]:
+def _infer(
+    graph: Graph, args: Sequence[NDArray], aux: Sequence[NDArray]
+) -> tuple[Inferred[str], Inferred[tuple[int, ...]]]:
     pairs = [*zip(graph.arguments, args, strict=True), *zip(graph.aux_states, aux, strict=True)]
     types = infer_types(graph, {n: a._dtype.name for n, a in pairs})
     types.check()
@@ -84,8 +85,16 @@ def _infer(graph: Graph, args: Sequence[NDArray], aux: Sequence[NDArray]) -> tup
     return types, shapes
 
 
-def simple_bind_arrays(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, stype_dict: Any,
-                       shared_arg_names: Any, shared_buffer: Any, shapes: Mapping[str, Any]) -> Bound:
+def simple_bind_arrays(
+    symbol: Symbol,
+    ctx: Any,
+    grad_req: Any,
+    type_dict: Any,
+    stype_dict: Any,
+    shared_arg_names: Any,
+    shared_buffer: Any,
+    shapes: Mapping[str, Any],
+) -> Bound:
     """Infers and allocates; see `symjax.executor.simple_bind`."""
     if not isinstance(ctx, Context):
         raise TypeError("Context type error")
@@ -95,8 +104,9 @@ def simple_bind_arrays(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, 
             raise BindError(f"simple_bind error: {k} must be a shape (tuple of int), got {type(s).__name__}")
     names = [n.name for n in graph.arguments]
     reqs = grad_reqs(grad_req, names)
-    types = infer_types(graph, {n: dtype_name(type_dict[n.name]) for n in graph.inputs
-                                if type_dict and n.name in type_dict})
+    types = infer_types(
+        graph, {n: dtype_name(type_dict[n.name]) for n in graph.inputs if type_dict and n.name in type_dict}
+    )
     types.check()
     _warn_storage(graph, stype_dict or {})
     found = infer_shapes(graph, {n: tuple(shapes[n.name]) or None for n in graph.inputs if n.name in shapes}, types)
@@ -104,8 +114,10 @@ def simple_bind_arrays(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, 
     open_ = [n for n in graph.inputs if not is_complete(found[_entry(n)])]
     if open_:
         listed = ", ".join(f"{n.name}: {found[_entry(n)]}" for n in open_)
-        raise BindError(f"simple_bind error: cannot decide shapes for the following arguments (0 means an unknown "
-                        f"dimension). Please provide them as inputs: {listed}. Given: {dict(shapes)}")
+        raise BindError(
+            f"simple_bind error: cannot decide shapes for the following arguments (0 means an unknown "
+            f"dimension). Please provide them as inputs: {listed}. Given: {dict(shapes)}"
+        )
     share = set(shared_arg_names or ())
     args = [_shared(n, found, types, ctx, share, shared_buffer) for n in graph.arguments]
     grads = [zeros(a.shape, a._dtype, ctx) if r != "null" else None for a, r in zip(args, reqs, strict=True)]
@@ -113,8 +125,14 @@ def simple_bind_arrays(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Any, 
     return Bound(args, grads, aux, reqs, *_outputs(graph, found, types, args, aux))
 
 
-def _shared(n: Node, shapes: Inferred[Any], types: Inferred[str], ctx: Context, share: set[str],
-            buffer: dict[str, NDArray] | None) -> NDArray:
+def _shared(
+    n: Node,
+    shapes: Inferred[Any],
+    types: Inferred[str],
+    ctx: Context,
+    share: set[str],
+    buffer: dict[str, NDArray] | None,
+) -> NDArray:
     shape, dtype = shapes[_entry(n)], types[_entry(n)] or "float32"
     if buffer is not None:
         old = buffer.get(n.name)
@@ -141,8 +159,9 @@ def _entry(n: Node) -> Any:
     return Entry(n, 0)
 
 
-def _outputs(graph: Graph, shapes: Inferred[Any], types: Inferred[str], args: Sequence[NDArray],
-             aux: Sequence[NDArray]) -> tuple[list[tuple[tuple[int, ...], Any]], dict[Node, Any]]:
+def _outputs(
+    graph: Graph, shapes: Inferred[Any], types: Inferred[str], args: Sequence[NDArray], aux: Sequence[NDArray]
+) -> tuple[list[tuple[tuple[int, ...], Any]], dict[Node, Any]]:
     """Shapes and dtypes of the outputs, and the shapes of nodes whose rules need them."""
     fixed = {n: tuple(shapes.values[n]) for n in needs_shapes(graph) if all(map(is_complete, shapes.values[n]))}
     outs = list(zip(shapes.outputs(), [t or "float32" for t in types.outputs()], strict=True))
@@ -194,14 +213,18 @@ def _arrays(what: str, given: Any, names: list[str], *, missing: bool) -> list[A
         arrays = list(given)
         if len(arrays) != len(names):
             kind = "auxiliary states" if what == "aux_states" else "arguments"
-            raise ValueError(f"Length of {what} does not match the number of {kind}: expected {len(names)}, got "
-                             f"{len(arrays)}")
+            raise ValueError(
+                f"Length of {what} does not match the number of {kind}: expected {len(names)}, got {len(arrays)}"
+            )
     else:
-        raise TypeError(f"Only accept list of NDArrays or dict of str to NDArray for {what}, got {type(given).__name__}")
+        raise TypeError(
+            f"Only accept list of NDArrays or dict of str to NDArray for {what}, got {type(given).__name__}"
+        )
     for n, a in zip(names, arrays, strict=True):
         if not isinstance(a, NDArray) and not (a is None and missing):
-            raise TypeError(f"Only accept list of NDArrays or dict of str to NDArray: {what} {n!r} is "
-                            f"{type(a).__name__}")
+            raise TypeError(
+                f"Only accept list of NDArrays or dict of str to NDArray: {what} {n!r} is {type(a).__name__}"
+            )
     return arrays
 
 
@@ -211,16 +234,20 @@ def _resize(name: str, old: NDArray, shape: Any, allowed: bool, up: bool, ctx: C
     if not is_complete(shape):
         raise BindError(f"reshape: the shape of {name!r} cannot be decided: {shape}")
     if not allowed:
-        raise MXNetError(f"reshape: the shape of unspecified argument {name!r} changes from {old.shape} to {shape}, so the "
-                         f"new executor would not share it. If this is intended, set partial_shaping=True")
+        raise MXNetError(
+            f"reshape: the shape of unspecified argument {name!r} changes from {old.shape} to {shape}, so the "
+            f"new executor would not share it. If this is intended, set partial_shaping=True"
+        )
     if math.prod(shape) > old.size:
         if not up:
-            raise MXNetError(f"reshape: the new shape {shape} of {name!r} is larger than the original {old.shape}. First "
-                             f"making a big executor and then a smaller one is cheaper; otherwise set "
-                             f"allow_up_sizing=True")
+            raise MXNetError(
+                f"reshape: the new shape {shape} of {name!r} is larger than the original {old.shape}. First "
+                f"making a big executor and then a smaller one is cheaper; otherwise set "
+                f"allow_up_sizing=True"
+            )
         return zeros(shape, old._dtype, ctx)
     with jax.enable_x64(True):
-        return NDArray._from_jax(old._data.reshape(-1)[:math.prod(shape)].reshape(shape), ctx)
+        return NDArray._from_jax(old._data.reshape(-1)[: math.prod(shape)].reshape(shape), ctx)
 
 
 def _warn_storage(graph: Graph, stypes: Mapping[str, str]) -> None:
@@ -228,5 +255,8 @@ def _warn_storage(graph: Graph, stypes: Mapping[str, str]) -> None:
     for n in graph.inputs:
         stype = stypes.get(n.name) or flags.get(n.attrs.get("__storage_type__", "0"), "default")
         if stype != "default":
-            warnings.warn(f"variable {n.name!r} asks for storage type {stype}; it is bound dense (same numbers, more "
-                          f"memory)", StorageFallbackWarning, stacklevel=4)
+            warnings.warn(
+                f"variable {n.name!r} asks for storage type {stype}; it is bound dense (same numbers, more memory)",
+                StorageFallbackWarning,
+                stacklevel=4,
+            )

@@ -36,9 +36,9 @@ def _from_environment() -> Settings:
 class Config:
     """Reads settings as attributes, changes them by `update` or, for a block, by calling.
 
-        symjax.config.update(compilation_cache_dir="~/.cache/symjax")
-        with symjax.config(storage_fallback="error"):
-            ...
+    symjax.config.update(compilation_cache_dir="~/.cache/symjax")
+    with symjax.config(storage_fallback="error"):
+        ...
     """
 
     def __init__(self) -> None:
@@ -49,8 +49,9 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         if name in Settings.__dataclass_fields__:
             return getattr(self._settings, name)
-        raise AttributeError(f"symjax.config has no setting {name!r}."
-                             f"{did_you_mean(name, Settings.__dataclass_fields__)}")
+        raise AttributeError(
+            f"symjax.config has no setting {name!r}.{did_you_mean(name, Settings.__dataclass_fields__)}"
+        )
 
     def update(self, **changes: Any) -> None:
         """Changes settings. Raises ParamError for an unknown one or a bad value."""

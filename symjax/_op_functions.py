@@ -36,7 +36,7 @@ def place(name: str) -> Place | None:
         prefix = f"_{p}_"
         # MXNet: `_random_*` are internal, `nd.random` has Python functions over them; only `*_like` are there directly.
         if name.startswith(prefix) and (p != "random" or name.endswith("_like")):
-            return Place(p, name[len(prefix):])
+            return Place(p, name[len(prefix) :])
     return Place("_internal" if name.startswith("_") else "op", name)
 
 
@@ -87,8 +87,9 @@ def signature(op: Op, tail: Mapping[str, Any]) -> inspect.Signature:
         return inspect.Signature([p(ins.variadic, p.VAR_POSITIONAL), *rest])
     given = {**dict.fromkeys(ins.names), **dict.fromkeys(op.params.__specs__, _Null)}
     given.update({k: v for k, v in tail.items() if k not in given})
-    return inspect.Signature([*(p(n, p.POSITIONAL_OR_KEYWORD, default=d) for n, d in given.items() if n != "kwargs"),
-                              *rest])
+    return inspect.Signature(
+        [*(p(n, p.POSITIONAL_OR_KEYWORD, default=d) for n, d in given.items() if n != "kwargs"), *rest]
+    )
 
 
 def docstring(op: Op, tensor: str, name: str | None = None) -> str:
@@ -127,8 +128,9 @@ class Bound(NamedTuple):
     rest: dict[str, Any]
 
 
-def binder(op: Op, tail: Sequence[str], is_tensor: Callable[[Any], bool],
-           tensor: str) -> Callable[[tuple[Any, ...], dict[str, Any]], Bound]:
+def binder(
+    op: Op, tail: Sequence[str], is_tensor: Callable[[Any], bool], tensor: str
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Bound]:
     """Returns a function that sorts the arguments of a call into inputs and attributes as MXNet's signature does.
 
     `rest` holds the parameters, without those left at `_Null`, and whatever keywords of `tail` were given.
@@ -143,8 +145,10 @@ def binder(op: Op, tail: Sequence[str], is_tensor: Callable[[Any], bool],
         for i, v in enumerate(values):
             if v is not None and not is_tensor(v):
                 which = ins.names[i] if i < count else f"{ins.variadic}[{i}]"
-                raise ArgumentError(f"{op.name}: argument {which} must have {tensor} type, but got {v!r:.100} "
-                                f"of type {type(v).__name__}")
+                raise ArgumentError(
+                    f"{op.name}: argument {which} must have {tensor} type, but got {v!r:.100} "
+                    f"of type {type(v).__name__}"
+                )
 
     def bind_variadic(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
         if len(args) == 1 and isinstance(args[0], (list, tuple)):
@@ -180,8 +184,9 @@ def binder(op: Op, tail: Sequence[str], is_tensor: Callable[[Any], bool],
     return bind_variadic if ins.variadic else bind
 
 
-def fill(namespace: str, own: dict[str, Any],
-         function_in: Callable[[str, str], Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def fill(
+    namespace: str, own: dict[str, Any], function_in: Callable[[str, str], Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of a module that shows a namespace besides its `own` globals.
 
     Args:
@@ -205,7 +210,9 @@ def fill(namespace: str, own: dict[str, Any],
     return get, names
 
 
-def fluent(owner: str, module: str, function_in: Callable[[str, str], Any]) -> Callable[[str], list[Callable[..., Any]]]:
+def fluent(
+    owner: str, module: str, function_in: Callable[[str, str], Any]
+) -> Callable[[str], list[Callable[..., Any]]]:
     """Returns a maker of methods that are the operator of the same name with `self` as its first input.
 
     Args:

@@ -27,8 +27,16 @@ from symjax.symbol.symbol import Symbol
 MonitorCallback = Callable[[str, NDArray], Any]
 
 
-def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
-         group2ctx: Any = None, shared_exec: Any = None) -> Executor:
+def bind(
+    symbol: Symbol,
+    ctx: Any,
+    args: Any,
+    args_grad: Any = None,
+    grad_req: Any = "write",
+    aux_states: Any = None,
+    group2ctx: Any = None,
+    shared_exec: Any = None,
+) -> Executor:
     """Binds arrays to a symbol; they are used in place.
 
     Args:
@@ -48,9 +56,18 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any = None, grad_req: A
     return Executor(bind_arrays(symbol, ctx, args, args_grad, grad_req, aux_states), symbol, ctx, grad_req, group2ctx)
 
 
-def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
-                group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
-                shared_buffer: Any = None, **kwargs: Any) -> Executor:
+def simple_bind(
+    symbol: Symbol,
+    ctx: Any,
+    grad_req: Any = "write",
+    type_dict: Any = None,
+    stype_dict: Any = None,
+    group2ctx: Any = None,
+    shared_arg_names: Any = None,
+    shared_exec: Any = None,
+    shared_buffer: Any = None,
+    **kwargs: Any,
+) -> Executor:
     """Infers all shapes and dtypes from those given, allocates zeros, and binds.
 
     Args:
@@ -85,11 +102,18 @@ class Executor:
         self.grad_arrays: list[NDArray | None] = handle.grads
         self._graph: Graph = symbol._graph
         self._program: Program = program_for(self._graph, handle.out_shapes, ctx.platform)
-        self._wrt = tuple(i for i, (r, a) in enumerate(zip(handle.reqs, handle.args, strict=True))
-                          if r != "null" and handle.grads[i] is not None and jnp.issubdtype(a._dtype, jnp.inexact))
+        self._wrt = tuple(
+            i
+            for i, (r, a) in enumerate(zip(handle.reqs, handle.args, strict=True))
+            if r != "null" and handle.grads[i] is not None and jnp.issubdtype(a._dtype, jnp.inexact)
+        )
         self._add = tuple(handle.reqs[i] == "add" for i in self._wrt)
-        eager = {n.inputs[i].node for n in self._graph.nodes if n.op is not None and n.op.aux_in_forward
-                 for i in n.aux_positions()}
+        eager = {
+            n.inputs[i].node
+            for n in self._graph.nodes
+            if n.op is not None and n.op.aux_in_forward
+            for i in n.aux_positions()
+        }
         self._forward_aux = tuple(i for i, n in enumerate(self._graph.aux_states) if n in eager)
         self._run: _Run | None = None
         self._monitor: tuple[MonitorCallback, bool] | None = None
@@ -174,8 +198,9 @@ class Executor:
         args = self.arg_dict
         for name, value in values.items():
             if not isinstance(value, (NDArray, np.ndarray, jax.Array)):
-                raise ValueError(f"only accept keyword argument of NDArrays and numpy.ndarray, but {name} is "
-                                 f"{type(value).__name__}")
+                raise ValueError(
+                    f"only accept keyword argument of NDArrays and numpy.ndarray, but {name} is {type(value).__name__}"
+                )
             target = args.get(name)
             if target is None:
                 raise TypeError(f"Unknown argument {name}")
@@ -188,9 +213,10 @@ class Executor:
             bad = [e.output_name for e in self._graph.outputs if not _needs_no_head(self._graph, e)]
             if bad and self._wrt:
                 raise MXNetError(
-                    f"output {bad[0]!r} is not a loss, so backward needs its head gradient: pass out_grads, or wrap the "
-                    f"output in make_loss to minimize it. (Because the last operator is not Loss function, "
-                    f"head_gradient is required when calling backward.)")
+                    f"output {bad[0]!r} is not a loss, so backward needs its head gradient: pass out_grads, or wrap "
+                    f"the output in make_loss to minimize it. (Because the last operator is not Loss function, "
+                    f"head_gradient is required when calling backward.)"
+                )
             return None
         if isinstance(out_grads, NDArray):
             out_grads = [out_grads]
@@ -199,12 +225,13 @@ class Executor:
         if not isinstance(out_grads, (list, tuple)) or any(not isinstance(g, NDArray) for g in out_grads):
             raise TypeError("inputs must be NDArray")
         if len(out_grads) < len(self._outputs):
-            raise MXNetError(f"backward needs {len(self._outputs)} head gradients, one for each output, got "
-                             f"{len(out_grads)}")
+            raise MXNetError(
+                f"backward needs {len(self._outputs)} head gradients, one for each output, got {len(out_grads)}"
+            )
         for g, (shape, _), name in zip(out_grads, self._bound.outputs, self._symbol.list_outputs(), strict=False):
             if g.shape != shape:
                 raise ShapeError(f"head gradient of {name!r}: expected shape {shape}, got {g.shape}")
-        return [g._data for g in out_grads[:len(self._outputs)]]
+        return [g._data for g in out_grads[: len(self._outputs)]]
 
     # ---- other arrays, other shapes
 
@@ -222,16 +249,22 @@ class Executor:
         bound = self._bound.reshaped(self._symbol, self._ctx, partial_shaping, allow_up_sizing, kwargs)
         return Executor(bound, self._symbol, self._ctx, self._grad_req, self._group2ctx)
 
-    def copy_params_from(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray] | None = None,
-                         allow_extra_params: bool = False) -> None:
+    def copy_params_from(
+        self,
+        arg_params: Mapping[str, NDArray],
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_extra_params: bool = False,
+    ) -> None:
         """Copies parameters and auxiliary states in by name, converting dtypes.
 
         Raises:
           ValueError: a name is not in the graph and `allow_extra_params` is False.
           MXNetError: a shape differs.
         """
-        for given, have, what in ((arg_params, self.arg_dict, "arguments"),
-                                  (aux_params or {}, self.aux_dict, "auxiliary states")):
+        for given, have, what in (
+            (arg_params, self.arg_dict, "arguments"),
+            (aux_params or {}, self.aux_dict, "auxiliary states"),
+        ):
             for name, value in given.items():
                 if name in have:
                     if tuple(value.shape) != have[name].shape:
@@ -251,13 +284,17 @@ class Executor:
         callback, everything = self._monitor
         nodes = [n for n in self._graph.nodes if n.op is not None]
         inside = Graph([e for n in nodes for e in n.entries()])
-        program = program_for(inside, {n: s for n, s in self._bound.out_shapes.items()}, self._ctx.platform)
+        program = program_for(inside, dict(self._bound.out_shapes), self._ctx.platform)
         by_node = dict(zip(self._graph.arguments, self.arg_arrays, strict=True))
         by_node.update(zip(self._graph.aux_states, self.aux_arrays, strict=True))
         key = random.next_key_data(self._ctx) if program.needs_key else None
         with jax.enable_x64(True):
-            outs, _ = program.forward(tuple(by_node[n]._data for n in inside.arguments),
-                                      tuple(by_node[n]._data for n in inside.aux_states), key, train)
+            outs, _ = program.forward(
+                tuple(by_node[n]._data for n in inside.arguments),
+                tuple(by_node[n]._data for n in inside.aux_states),
+                key,
+                train,
+            )
         values = dict(zip(inside.outputs, outs, strict=True))
         for n in nodes:
             if everything:
@@ -278,8 +315,10 @@ class Executor:
         return self._symbol
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{n}</td><td>{tuple(a.shape)}</td><td>{a._dtype.name}</td><td>{r}</td></tr>" for n, a, r in
-                       zip(self._symbol.list_arguments(), self.arg_arrays, self._bound.reqs, strict=True))
+        rows = "".join(
+            f"<tr><td>{n}</td><td>{tuple(a.shape)}</td><td>{a._dtype.name}</td><td>{r}</td></tr>"
+            for n, a, r in zip(self._symbol.list_arguments(), self.arg_arrays, self._bound.reqs, strict=True)
+        )
         return f"<table><tr><th>argument</th><th>shape</th><th>dtype</th><th>grad_req</th></tr>{rows}</table>"
 
 

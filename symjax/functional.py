@@ -33,9 +33,17 @@ class Lowered(NamedTuple):
     aux: dict[str, jax.Array]
 
 
-def lower(symbol: Symbol, arg_params: Mapping[str, Any] | None = None, aux_params: Mapping[str, Any] | None = None, *,
-          dtypes: Mapping[str, Any] | None = None, inputs: Sequence[str] | None = None, platform: str | None = None,
-          shapes: Mapping[str, tuple[int, ...]] | None = None, **more_shapes: tuple[int, ...]) -> Lowered:
+def lower(
+    symbol: Symbol,
+    arg_params: Mapping[str, Any] | None = None,
+    aux_params: Mapping[str, Any] | None = None,
+    *,
+    dtypes: Mapping[str, Any] | None = None,
+    inputs: Sequence[str] | None = None,
+    platform: str | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    **more_shapes: tuple[int, ...],
+) -> Lowered:
     """Lowers a symbol to a pure function that jit, grad, vmap and sharding work on.
 
     Args:
@@ -81,8 +89,13 @@ def _feeds(graph: Graph, given: Mapping[str, Any], shapes: Mapping[str, Any], in
     return labels | {n.name for n in graph.arguments if n.name in shapes or (given and n.name not in given)}
 
 
-def _values(graph: Graph, given: Mapping[str, Any], fed: set[str], shapes: Mapping[str, tuple[int, ...]],
-            dtypes: Mapping[str, Any]) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+def _values(
+    graph: Graph,
+    given: Mapping[str, Any],
+    fed: set[str],
+    shapes: Mapping[str, tuple[int, ...]],
+    dtypes: Mapping[str, Any],
+) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
     from symjax.symbol._infer import dtype_name
 
     have = {n: _array(given[n.name]) for n in graph.inputs if n.name in given and n.name not in fed}
@@ -115,8 +128,10 @@ def _values(graph: Graph, given: Mapping[str, Any], fed: set[str], shapes: Mappi
                 value = jnp.zeros(shape, types[Entry(n, 0)] or "float32")
             (aux if n in graph.aux_nodes else params)[n.name] = value
     if missing:
-        raise BindError(f"lower: no value and no shape for {', '.join(missing)}: give arg_params/aux_params, or shapes "
-                        f"of the inputs")
+        raise BindError(
+            f"lower: no value and no shape for {', '.join(missing)}: give arg_params/aux_params, or shapes "
+            f"of the inputs"
+        )
     return params, aux
 
 
@@ -133,8 +148,16 @@ def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None
     shaped = needs_shapes(graph)
     fixed = None if shaped else lower_graph(graph, platform=platform)
 
-    def fn(params: Mapping[str, Any], aux: Mapping[str, Any], inputs: Mapping[str, Any] | None = None, /, *,
-           key: Any = None, train: bool = False, **more: Any) -> tuple[list[jax.Array], dict[str, jax.Array]]:
+    def fn(
+        params: Mapping[str, Any],
+        aux: Mapping[str, Any],
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        key: Any = None,
+        train: bool = False,
+        **more: Any,
+    ) -> tuple[list[jax.Array], dict[str, jax.Array]]:
         inputs = {**(inputs or {}), **more}
         unknown = set(inputs) - fed
         if unknown:

@@ -17,8 +17,14 @@ BatchEndParam = namedtuple("BatchEndParam", ["epoch", "nbatch", "eval_metric", "
 """What batch-end callbacks are given."""
 
 
-def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: Mapping[str, NDArray],
-                    aux_params: Mapping[str, NDArray], remove_amp_cast: bool = True) -> None:
+def save_checkpoint(
+    prefix: str,
+    epoch: int,
+    symbol: Symbol | None,
+    arg_params: Mapping[str, NDArray],
+    aux_params: Mapping[str, NDArray],
+    remove_amp_cast: bool = True,
+) -> None:
     """Writes `<prefix>-symbol.json` and `<prefix>-<epoch>.params` (four digits), each atomically.
 
     Args:
@@ -50,8 +56,9 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
     loaded = ndarray.load(params_path(prefix, epoch))
     if not isinstance(loaded, dict):
         if loaded:
-            raise ParamsFormatError(f"{params_path(prefix, epoch)}: a list of {len(loaded)} arrays without names, not a "
-                                    f"checkpoint")
+            raise ParamsFormatError(
+                f"{params_path(prefix, epoch)}: a list of {len(loaded)} arrays without names, not a checkpoint"
+            )
         loaded = {}
     return split_params(loaded)
 

@@ -23,7 +23,11 @@ def differences(got: Any, want: Any, path: str = "") -> list[str]:
         caught = [c for c in want["error"] if c != "Exception"][:1]
         return [] if set(caught) <= set(got["error"]) else [f"{path}: expected {caught}, got {got['error']}"]
     if isinstance(want, dict) and isinstance(got, dict):
-        found = [] if list(got) == list(want) or set(got) == set(want) else [f"{path}: keys {sorted(got)} != {sorted(want)}"]
+        found = (
+            []
+            if list(got) == list(want) or set(got) == set(want)
+            else [f"{path}: keys {sorted(got)} != {sorted(want)}"]
+        )
         return found + [d for k in want if k in got for d in differences(got[k], want[k], f"{path}.{k}")]
     if isinstance(want, list) and isinstance(got, list) and len(got) == len(want):
         return [d for i, (g, w) in enumerate(zip(got, want, strict=True)) for d in differences(g, w, f"{path}[{i}]")]

@@ -48,7 +48,7 @@ def test_gradient_symbol_evaluates_and_round_trips() -> None:
     np.testing.assert_allclose(gx.asnumpy(), 2 * ws * ws * xs)
     second = mx.sym.sum(grad[0]).gradient(["w"])
     np.testing.assert_allclose(second.eval(x=mx.nd.array(xs), w=mx.nd.array(ws))[0].asnumpy(), 2 * xs * xs)
-    with pytest.raises(ValueError, match="'v'.*not an argument"):
+    with pytest.raises(ValueError, match=r"'v'.*not an argument"):
         net.gradient(["v"])
 
 
@@ -82,7 +82,7 @@ def test_lower_jits_differentiates_and_vmaps() -> None:
     assert set(grads) == set(params) and float(abs(new_aux["bn_moving_mean"]).max()) > 0
     batched = jax.vmap(lambda v: fn(params, aux, data=v)[0][0])(np.stack([x, x + 1]))
     np.testing.assert_allclose(batched[0], out, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ValueError, match="dropout.*key"):
+    with pytest.raises(ValueError, match=r"dropout.*key"):
         fn(params, aux, data=x, train=True)
 
 
@@ -109,17 +109,25 @@ def test_lower_shards() -> None:
     assert jax.jit(fn)(params, aux, data=x)[0][0].shape == (4, 3)
 
 
-@pytest.mark.parametrize(("change", "where"), [
-    (lambda t: t[:-40], "JSON"), (lambda t: t.replace('"heads": [[2, 0, 0]]', '"heads": [[9, 0, 0]]'), "heads"),
-    (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", "[[0, 0, 0], [2, 0, 0]]"), "cycle"),
-    (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", "[[0, 0, 0], [7, 0, 0]]"), "node number 7"),
-    (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", "[[0, 3, 0], [1, 0, 0]]"), "not number 3"),
-    (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", "[[0, 0, 0]]"), "expected 2 inputs"),
-    (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", '"abc"'), "list"),
-    (lambda t: t.replace('"name": "a"', '"name": 5'), "strings"), (lambda t: "[" * 100_000, "deep"),
-    (lambda t: t.replace('"heads": [[2, 0, 0]]', '"heads": []'), "no outputs"), (lambda t: "{}", "nodes"),
-    (lambda t: t.replace('"op": "null"', '"op": "null", "extra": 1', 1), "extra"), (lambda t: "3", "nodes"),
-    (lambda t: t.replace("10901", '"x"'), "mxnet_version")])
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda t: t[:-40], "JSON"),
+        (lambda t: t.replace('"heads": [[2, 0, 0]]', '"heads": [[9, 0, 0]]'), "heads"),
+        (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", "[[0, 0, 0], [2, 0, 0]]"), "cycle"),
+        (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", "[[0, 0, 0], [7, 0, 0]]"), "node number 7"),
+        (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", "[[0, 3, 0], [1, 0, 0]]"), "not number 3"),
+        (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", "[[0, 0, 0]]"), "expected 2 inputs"),
+        (lambda t: t.replace("[[0, 0, 0], [1, 0, 0]]", '"abc"'), "list"),
+        (lambda t: t.replace('"name": "a"', '"name": 5'), "strings"),
+        (lambda t: "[" * 100_000, "deep"),
+        (lambda t: t.replace('"heads": [[2, 0, 0]]', '"heads": []'), "no outputs"),
+        (lambda t: "{}", "nodes"),
+        (lambda t: t.replace('"op": "null"', '"op": "null", "extra": 1', 1), "extra"),
+        (lambda t: "3", "nodes"),
+        (lambda t: t.replace("10901", '"x"'), "mxnet_version"),
+    ],
+)
 def test_broken_files_say_where(change: object, where: str) -> None:
     text = (mx.sym.Variable("a") + mx.sym.Variable("b")).tojson()
     broken = change(text)  # type: ignore[operator]
@@ -145,7 +153,7 @@ def test_unknown_ops_are_listed_together() -> None:
 
 def test_unknown_parameter_of_a_file() -> None:
     text = mx.sym.Activation(mx.sym.Variable("a"), act_type="relu", name="r").tojson().replace("act_type", "act_typo")
-    with pytest.raises((ParamError, RuntimeError), match="(?s)'r'.*act_typo.*act_type"):
+    with pytest.raises((ParamError, RuntimeError), match=r"(?s)'r'.*act_typo.*act_type"):
         mx.sym.load_json(text)
 
 
@@ -160,5 +168,5 @@ def test_huge_counts_in_a_small_file_are_refused() -> None:
     with pytest.raises(GraphFormatError, match="num_args"):
         mx.sym.load_json(text.replace('"num_args": "2"', '"num_args": "1000000000"'))
     text = mx.sym.SliceChannel(mx.sym.Variable("a"), num_outputs=2)[0].tojson()
-    with pytest.raises(mx.MXNetError, match="outputs"):
+    with pytest.raises(GraphFormatError, match="outputs"):
         mx.sym.load_json(text.replace('"num_outputs": "2"', '"num_outputs": "1000000000"'))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from symjax.lowering.errors import ShapeError
 from symjax.lowering.registry import ShapeLike
@@ -29,6 +29,27 @@ def axes_of(axes: Sequence[int], ndim: int, what: str = "axis") -> tuple[int, ..
     if len(set(out)) != len(out):
         raise ShapeError(f"{what}={tuple(axes)} names an axis twice")
     return out
+
+
+def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Returns the int32 index of the first largest element; NaN counts as largest.
+
+    Other than `jnp.argmax`, whose int64 index under 64 bits cannot be lowered inside a program of 32 bits.
+    """
+    return _arg(lax.argmax, x, axis, keepdims)
+
+
+def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Returns the int32 index of the first smallest element; NaN counts as smallest."""
+    return _arg(lax.argmin, x, axis, keepdims)
+
+
+def _arg(fn: Callable[..., Array], x: Array, axis: int | None, keepdims: bool) -> Array:
+    x = x.reshape(-1) if axis is None else x
+    axis = axis_of(axis or 0, x.ndim)
+    x = x.astype(jnp.uint8) if x.dtype == jnp.bool_ else x
+    index = fn(x, axis, jnp.int32 if x.shape[axis] < 2**31 else jnp.int64)
+    return jnp.expand_dims(index, axis) if keepdims else index
 
 
 def is_half(dtype: jnp.dtype) -> bool:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._axes import argmax
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import op
 
@@ -71,7 +72,7 @@ def greedy_nms(alive: Array, suppresses: Callable[[Array], Array]) -> Array:
 
     def following(mask: Array, at: Array) -> Array:
         ahead = mask & (place >= at[:, None])
-        return jnp.where(jnp.any(ahead, axis=1), jnp.argmax(ahead, axis=1).astype(jnp.int32), n)
+        return jnp.where(jnp.any(ahead, axis=1), argmax(ahead, axis=1), n)
 
     def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
         at, mask = state
@@ -240,7 +241,7 @@ def bipartite_matching(p: BipartiteMatchingParams, data: Array) -> tuple[Array, 
     def best(row_match: Array, col_match: Array) -> tuple[Array, Array]:
         free = (row_match < 0)[:, :, None] & (col_match < 0)[:, None, :]
         flat = jnp.where(free, sign * scores, -jnp.inf).reshape(scores.shape[0], -1)
-        at = jnp.argmax(flat, axis=1).astype(jnp.int32)
+        at = argmax(flat, axis=1)
         return at, jnp.take_along_axis(flat, at[:, None], axis=1)[:, 0] > sign * p.threshold
 
     def body(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ShapeError
+from symjax.lowering.ops._axes import argmax
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -46,7 +47,7 @@ def _infer_types(p: CTCLossParams, ins: list[str | None], outs: list[str | None]
 def _label_lengths(labels: Array, padding: int) -> Array:
     """Entries before the first padding of each row of (N, L)."""
     is_padding = labels == padding
-    first = jnp.argmax(is_padding, axis=1)
+    first = argmax(is_padding, axis=1)
     return jnp.where(jnp.any(is_padding, axis=1), first, labels.shape[1]).astype(jnp.int32)
 
 

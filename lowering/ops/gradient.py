@@ -36,8 +36,17 @@ def _types(p: GradientParams, ins: list[Any], outs: list[Any], *, subgraphs: Any
     return known, [known[i] for i in p.wrt]
 
 
-@op("_symjax_gradient", params=GradientParams, inputs=_inputs, aux=_aux, outputs=lambda p: len(p.wrt), variadic="num_args",
-    infer_inputs=_shapes, infer_types=_types, infer_outputs=lambda p, ins: [ins[i] for i in p.wrt])
+@op(
+    "_symjax_gradient",
+    params=GradientParams,
+    inputs=_inputs,
+    aux=_aux,
+    outputs=lambda p: len(p.wrt),
+    variadic="num_args",
+    infer_inputs=_shapes,
+    infer_types=_types,
+    infer_outputs=lambda p, ins: [ins[i] for i in p.wrt],
+)
 def gradient(p: GradientParams, *inputs: Any, subgraphs: Any, train: bool, key: Any) -> tuple[Any, ...]:
     """The gradient of the sum of a graph's outputs with respect to some of its inputs.
 
@@ -52,7 +61,9 @@ def gradient(p: GradientParams, *inputs: Any, subgraphs: Any, train: bool, key: 
         return sub(full, train=train, key=key)
 
     outs, pull, new_aux = jax.vjp(total, [inputs[i] for i in p.wrt], has_aux=True)
-    heads = [jnp.ones(o.shape, o.dtype) if jnp.issubdtype(o.dtype, jnp.inexact)
-             else np.zeros(o.shape, jax.dtypes.float0) for o in outs]
+    heads = [
+        jnp.ones(o.shape, o.dtype) if jnp.issubdtype(o.dtype, jnp.inexact) else np.zeros(o.shape, jax.dtypes.float0)
+        for o in outs
+    ]
     (grads,) = pull(heads)
     return (*grads, *(new_aux[sub.input_names[i]] for i in p.aux))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ShapeError
-from symjax.lowering.ops._axes import axis_of, from_output, is_half
+from symjax.lowering.ops._axes import argmax, axis_of, from_output, is_half
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -208,7 +208,7 @@ def syevd(p: Params, A: Array) -> tuple[Array, ...]:
     def run(a: Array) -> tuple[Array, Array]:
         v, w = lax.linalg.eigh(_from_lower(a), symmetrize_input=False)
         u = _t(v)
-        top = jnp.take_along_axis(u, jnp.argmax(jnp.abs(u), -1, keepdims=True), -1)
+        top = jnp.take_along_axis(u, argmax(jnp.abs(u), -1, keepdims=True), -1)
         return u * lax.stop_gradient(jnp.where(top < 0, -1, 1).astype(u.dtype)), w
 
     return _wide(run, A)

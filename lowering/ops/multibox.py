@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._axes import argmax
 from symjax.lowering.ops.bounding_box import at_rows, greedy_nms, intersection, wide
 from symjax.lowering.params import Floats, Params, param
 from symjax.lowering.registry import ShapeLike, op
@@ -94,7 +95,7 @@ def _match_best(iou: Array, valid: Array) -> _Matches:
     def body(_: int, m: _Matches) -> _Matches:
         free = ~m.positive[:, None] & (valid & ~m.taken)[None]
         flat = jnp.where(free, iou, -1).reshape(-1)
-        at = jnp.argmax(flat)
+        at = argmax(flat)
         best, anchor, truth = flat[at], at // truths, at % truths
         # Without a match left the index is out of bounds, and the writes are dropped.
         a, t = (jnp.where(best > 1e-6, i, n) for i, n in ((anchor, anchors), (truth, truths)))
@@ -132,7 +133,7 @@ def _target(p: MultiBoxTargetParams, anchors: Array, label: Array, scores: Array
     valid = jnp.cumsum((label[:, 0] == -1).astype(jnp.int32)) == 0
     iou = _iou(anchors, label[:, 1:5])
     m = _match_best(iou, valid)
-    best_truth = jnp.argmax(jnp.where(valid[None], iou, -1), axis=1).astype(jnp.int32)
+    best_truth = argmax(jnp.where(valid[None], iou, -1), axis=1)
     best = jnp.max(jnp.where(valid[None], iou, -1), axis=1)
     matched = m.positive
     m = m._replace(overlap=jnp.where(matched, m.overlap, best), truth=jnp.where(matched, m.truth, best_truth))
@@ -239,7 +240,7 @@ def multibox_detection(p: MultiBoxDetectionParams, cls_prob: Array, loc_pred: Ar
     boxes = _decode(p, boxes, loc.reshape(n, count, 4))
     if classes < 2:
         return jnp.full((n, count, 6), -1, cls_prob.dtype)
-    best = jnp.argmax(probs[:, 1:], axis=1)
+    best = argmax(probs[:, 1:], axis=1)
     score = jnp.max(probs[:, 1:], axis=1)
     valid = (score >= p.threshold) & (score > -1)
     rows = jnp.concatenate([best[..., None].astype(boxes.dtype), score[..., None], boxes], axis=-1)

@@ -19,6 +19,7 @@ import numpy as np
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._axes import argmax
 from symjax.lowering.ops._nn import Layout, check_rank, layout_for, per_axis, widen
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import op
@@ -184,7 +185,7 @@ def _global_max(x: Array, layout: Layout) -> Array:
     flat = x.reshape(x.shape[0], -1, x.shape[-1]) if channels_last else x.reshape(*x.shape[:2], -1)
     axis = 1 if channels_last else 2
     number = jnp.where(flat > lowest, flat, jnp.asarray(lowest, x.dtype))  # also for NaN
-    where = jnp.argmax(number, axis=axis, keepdims=True)
+    where = argmax(number, axis=axis, keepdims=True)
     picked = jnp.take_along_axis(number, where, axis=axis)
     return picked.reshape([1 if i in layout.spatial else d for i, d in enumerate(x.shape)])
 

@@ -207,9 +207,10 @@ def randint(p: RandintParams, *, key: Array, out_shapes: OutShapes = None) -> Ar
     info = jnp.iinfo(dtype)
     if p.low < info.min or p.high - 1 > info.max:
         raise ParamError(f"low={p.low}, high={p.high} exceed {dtype.name}")
-    # In int64 a bound of 2^31 is no overflow.
-    draws = jax.random.randint(key, known_shape(p.shape, out_shapes), p.low, min(p.high, 2**63 - 1), jnp.int64)
-    return draws.astype(dtype)
+    # 64-bit draws only where a bound needs them: inside a program of 32 bits they cannot be lowered.
+    narrow = p.low >= -(2**31) and p.high < 2**31
+    drawn = jnp.int32 if narrow else jnp.int64
+    return jax.random.randint(key, known_shape(p.shape, out_shapes), p.low, min(p.high, 2**63 - 1), drawn).astype(dtype)
 
 
 class MultinomialParams(Params):
@@ -270,7 +271,8 @@ def sample_unique_zipfian(p: UniqueZipfianParams, *, key: Array) -> tuple[Array,
     def one_row(key: Array) -> tuple[Array, Array]:
         def draw(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             found, tries, chosen = state
-            u = jax.random.uniform(jax.random.fold_in(key, tries), (), jnp.float64)
+            high, low = jax.random.bits(jax.random.fold_in(key, tries), (2,), jnp.uint32).astype(jnp.float64)
+            u = (jnp.floor(high / 32) * 2**26 + jnp.floor(low / 64)) / 2**53  # float64 draws do not lower in 32 bits
             value = jnp.exp(u * math.log(p.range_max + 1)).astype(jnp.int64) - 1
             value = jnp.clip(value, 0, p.range_max - 1)
             new = ~jnp.any(chosen == value)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops import _axes
 from symjax.lowering.ops._elementwise import cast, is_float, wide_dtype
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import op
@@ -178,13 +179,13 @@ def argmax(p: ArgParams, data: Array) -> Array:
 
     An index above 2^24 (float32) or 2048 (float16) is rounded, as in MXNet.
     """
-    return _arg(jnp.argmax, p, data)
+    return _arg(_axes.argmax, p, data)
 
 
 @op("argmin", params=ArgParams)
 def argmin(p: ArgParams, data: Array) -> Array:
     """Returns the index of the (first) smallest element, in the type of `data`; NaN counts as smallest."""
-    return _arg(jnp.argmin, p, data)
+    return _arg(_axes.argmin, p, data)
 
 
 @op("argmax_channel")
@@ -192,7 +193,7 @@ def argmax_channel(p: Any, data: Array) -> Array:
     """Returns the index of the largest element along axis 1, in the type of `data`: (N, C, ...) -> (N, ...)."""
     if data.ndim < 2:
         raise ShapeError(f"data has shape {data.shape}; at least two dimensions are needed")
-    return jnp.argmax(data, 1).astype(data.dtype)
+    return _axes.argmax(data, 1).astype(data.dtype)
 
 
 class MomentsParams(Params):

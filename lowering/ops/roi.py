@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._axes import argmax
 from symjax.lowering.ops.bounding_box import wide
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import op
@@ -98,9 +99,9 @@ def _bins(start: Array, end: Array, count: int, size: int) -> Array:
 def _first_maximum(image: Array, rows: Array, cols: Array) -> tuple[Array, Array]:
     """Flat position (C, P, Q) of the first maximum of each bin, and whether the bin has pixels (P, Q)."""
     inside = jnp.where(cols, image[:, :, None, :], -jnp.inf)
-    col, best = jnp.argmax(inside, axis=3), jnp.max(inside, axis=3)
+    col, best = argmax(inside, axis=3), jnp.max(inside, axis=3)
     over = jnp.where(rows[:, None, :], best.transpose(0, 2, 1)[:, None], -jnp.inf)
-    row = jnp.argmax(over, axis=3)
+    row = argmax(over, axis=3)
     picked = jnp.take_along_axis(col, row, axis=1)
     full = jnp.any(rows, axis=1)[:, None] & jnp.any(cols, axis=1)[None]
     return row * image.shape[2] + picked, full
@@ -337,7 +338,8 @@ def deformable_psroi_pooling(p: DeformablePSROIPoolingParams, data: Array, rois:
     _check_groups(c, p.output_dim, p.group_size)
     part = p.part_size or p.pooled_size
     offsets = jnp.zeros((rois.shape[0], 2, part, part), data.dtype) if trans is None else trans
-    if offsets.ndim != 4 or offsets.shape[0] != rois.shape[0] or offsets.shape[1] % 2 or offsets.shape[2:] != (part, part):
+    fits = offsets.ndim == 4 and offsets.shape[0] == rois.shape[0] and offsets.shape[2:] == (part, part)
+    if not fits or offsets.shape[1] % 2:
         raise ShapeError(f"trans must have shape ({rois.shape[0]}, 2 * classes, {part}, {part}), got {offsets.shape}")
     classes = offsets.shape[1] // 2
     if p.output_dim % classes:

@@ -50,6 +50,13 @@ def _round(x: Array) -> Array:
     return lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)
 
 
+def _gamma(x: Array) -> Array:
+    # As jax.scipy.special.gamma, whose jnp.select cannot be lowered inside a program of 32 bits.
+    low = jnp.floor(x)
+    odd = jnp.where((x < 0) & (low % 2 != 0) | (x == 0) & jnp.signbit(x), -1, 1).astype(x.dtype)
+    return jnp.where((x < 0) & (x == low), jnp.nan, odd * jnp.exp(special.gammaln(x)))
+
+
 def _integers_alone(fn: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """Makes a rounding function the identity on whole numbers, which float32 could not hold exactly."""
     return lambda x: fn(x) if is_float(x) else x
@@ -86,7 +93,7 @@ _MATHS: dict[str, tuple[Callable[[Array], Array], tuple[str, ...], str]] = {
     "softsign": (lambda x: x / (1 + _abs(x)), (), "x / (1 + |x|)"),
     "erf": (special.erf, ("_npx_erf",), "2/sqrt(pi) times the integral of e^(-t^2) from 0 to x"),
     "erfinv": (lax.erf_inv, ("_npx_erfinv",), "the inverse of erf; NaN outside [-1, 1]"),
-    "gamma": (special.gamma, ("_npx_gamma", "_sparse_gamma"),
+    "gamma": (_gamma, ("_npx_gamma", "_sparse_gamma"),
               "the gamma function, the integral of t^(x-1) e^-t over t > 0"),
     "gammaln": (special.gammaln, ("_npx_gammaln", "_sparse_gammaln"), "ln |gamma(x)|"),
 }

@@ -20,9 +20,16 @@ def hide(key: str) -> str:
     return f"__{key}__" if key in HIDDEN_KEYS else key
 
 
-def create_node(op: Op, inputs: Sequence[Entry], named: Mapping[str, Entry], attrs: Mapping[str, str],
-                name: str | None, hint: str, attr: Mapping[str, str] | None = None,
-                subgraphs: Sequence[Graph] = ()) -> Node:
+def create_node(
+    op: Op,
+    inputs: Sequence[Entry],
+    named: Mapping[str, Entry],
+    attrs: Mapping[str, str],
+    name: str | None,
+    hint: str,
+    attr: Mapping[str, str] | None = None,
+    subgraphs: Sequence[Graph] = (),
+) -> Node:
     """Makes a node of `op`; inputs that are not given become variables `<name>_<input>`.
 
     Args:
@@ -55,12 +62,15 @@ def create_node(op: Op, inputs: Sequence[Entry], named: Mapping[str, Entry], att
 def _arrange(node: Node, names: tuple[str, ...], inputs: Sequence[Entry], named: Mapping[str, Entry]) -> list[Entry]:
     assert node.op is not None
     if len(inputs) > len(names):
-        raise MXNetError(f"operator {node.op.name} ({node.name}) takes {len(names)} inputs ({', '.join(names)}), "
-                         f"got {len(inputs)}")
+        raise MXNetError(
+            f"operator {node.op.name} ({node.name}) takes {len(names)} inputs ({', '.join(names)}), got {len(inputs)}"
+        )
     unknown = [k for k in named if k not in names]
     if unknown:
-        raise MXNetError(f"operator {node.op.name} ({node.name}) has no input {unknown[0]!r}; its inputs are "
-                         f"{', '.join(names)}.{did_you_mean(unknown[0], names)}")
+        raise MXNetError(
+            f"operator {node.op.name} ({node.name}) has no input {unknown[0]!r}; its inputs are "
+            f"{', '.join(names)}.{did_you_mean(unknown[0], names)}"
+        )
     out = []
     for i, n in enumerate(names):
         if i < len(inputs):

@@ -24,7 +24,8 @@ class Fluent:
 
     abs, sign, round, rint, fix, floor, ceil, trunc, clip = _methods("abs sign round rint fix floor ceil trunc clip")
     sin, cos, tan, arcsin, arccos, arctan, degrees, radians = _methods(
-        "sin cos tan arcsin arccos arctan degrees radians")
+        "sin cos tan arcsin arccos arctan degrees radians"
+    )
     sinh, cosh, tanh, arcsinh, arccosh, arctanh = _methods("sinh cosh tanh arcsinh arccosh arctanh")
     exp, expm1, log, log10, log2, log1p = _methods("exp expm1 log log10 log2 log1p")
     sqrt, rsqrt, cbrt, rcbrt, square, reciprocal = _methods("sqrt rsqrt cbrt rcbrt square reciprocal")
@@ -36,7 +37,8 @@ class Fluent:
     transpose, swapaxes, reshape, reshape_like = _methods("transpose swapaxes reshape reshape_like")
     broadcast_axes, broadcast_like, broadcast_to = _methods("broadcast_axes broadcast_like broadcast_to")
     depth_to_space, space_to_depth, shape_array, size_array = _methods(
-        "depth_to_space space_to_depth shape_array size_array")
+        "depth_to_space space_to_depth shape_array size_array"
+    )
     zeros_like, ones_like = _methods("zeros_like ones_like")
 
     def astype(self, *args: Any, **kwargs: Any) -> Any:

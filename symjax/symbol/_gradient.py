@@ -27,6 +27,7 @@ def gradient(symbol: Symbol, wrt: Sequence[str]) -> Symbol:
     op = registry.get("_symjax_gradient")
     attrs = {"num_args": str(len(inputs)), "wrt": str(positions), "aux": str(aux)}
     base = symbol.name or "group"
-    node = create_node(op, [Entry(n, 0) for n in inputs], {}, attrs, f"{base}_gradient", "gradient",
-                       subgraphs=[Graph(graph.outputs)])
+    node = create_node(
+        op, [Entry(n, 0) for n in inputs], {}, attrs, f"{base}_gradient", "gradient", subgraphs=[Graph(graph.outputs)]
+    )
     return Symbol._of(node.entries())

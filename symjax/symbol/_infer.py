@@ -76,8 +76,10 @@ def _np_unknown(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
 
 
 def infer_type(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], *, partial: bool = False) -> Any:
-    given = {n: None if t is None else dtype_name(t)
-             for n, t in _given(graph, args, kwargs, lambda k, v: None, "type").items()}
+    given = {
+        n: None if t is None else dtype_name(t)
+        for n, t in _given(graph, args, kwargs, lambda k, v: None, "type").items()
+    }
     found = infer_types(graph, given)
     found.check()
     results = found.of(graph.arguments), found.outputs(), found.of(graph.aux_states)
@@ -103,8 +105,10 @@ def _given(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], check: 
         check(k, v)
         if k not in names:
             order = [n.name for n in graph.inputs]
-            raise MXNetError(f"infer_{what}: keyword argument name {k} not found.{did_you_mean(k, order)}\n"
-                             f"Candidate arguments: {', '.join(order)}")
+            raise MXNetError(
+                f"infer_{what}: keyword argument name {k} not found.{did_you_mean(k, order)}\n"
+                f"Candidate arguments: {', '.join(order)}"
+            )
     return {n: kwargs[n.name] for n in graph.inputs if n.name in kwargs}
 
 
@@ -117,8 +121,11 @@ def _check_shape(key: str, value: Any) -> None:
 
 
 def _warn_unknown(graph: Graph, found: Inferred[Any], known: Any, what: str, note: str) -> None:
-    lines = [f"\t{n.name}: {'()' if v is None and what == 'shape' else v}" for n, v in
-             zip(graph.inputs, found.of(graph.inputs), strict=True) if not known(v)]
+    lines = [
+        f"\t{n.name}: {'()' if v is None and what == 'shape' else v}"
+        for n, v in zip(graph.inputs, found.of(graph.inputs), strict=True)
+        if not known(v)
+    ]
     if lines:
         text = f"Cannot decide {what} for the following arguments{note}. Consider providing them as input:\n"
     else:

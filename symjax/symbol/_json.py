@@ -15,8 +15,9 @@ from symjax.symbol._legacy import upgrade_node
 
 VERSION = 10901
 """The MXNet version that written files name: 1.9.1."""
-_NODE_KEYS = frozenset({"op", "name", "param", "attr", "attrs", "inputs", "backward_source_id", "control_deps",
-                        "subgraphs"})
+_NODE_KEYS = frozenset(
+    {"op", "name", "param", "attr", "attrs", "inputs", "backward_source_id", "control_deps", "subgraphs"}
+)
 _MAX_DEPTH = 64
 _MAX_UNKNOWN_OUTPUTS = 1024
 
@@ -136,11 +137,25 @@ class UnknownOp:
         self.name = name
         self.num_outputs = 1
         self.op = registry.Op(
-            name=name, aliases=(), params=_AnyParams, rule=self._refuse, input_names=lambda p: (),
-            output_names=lambda p: self._output_names(), aux_names=lambda p: (), num_visible=lambda p: self.num_outputs,
-            variadic=None, shape=None, infer_inputs=None, infer_types=lambda p, ins, outs, **_: (ins, outs), is_loss=False,
-            input_attrs={}, infer_outputs=lambda p, ins: [None] * self.num_outputs, all_inputs=(),
-            source="unregistered", asks=frozenset())
+            name=name,
+            aliases=(),
+            params=_AnyParams,
+            rule=self._refuse,
+            input_names=lambda p: (),
+            output_names=lambda p: self._output_names(),
+            aux_names=lambda p: (),
+            num_visible=lambda p: self.num_outputs,
+            variadic=None,
+            shape=None,
+            infer_inputs=None,
+            infer_types=lambda p, ins, outs, **_: (ins, outs),
+            is_loss=False,
+            input_attrs={},
+            infer_outputs=lambda p, ins: [None] * self.num_outputs,
+            all_inputs=(),
+            source="unregistered",
+            asks=frozenset(),
+        )
 
     def _output_names(self) -> tuple[str, ...]:
         return ("output",) if self.num_outputs == 1 else tuple(f"output{i}" for i in range(self.num_outputs))
@@ -165,13 +180,18 @@ class _Reader:
             first: dict[str, list[str]] = {}
             for op, node in self.unknown:
                 first.setdefault(op, []).append(node)
-            lines = [f"  {op}: {len(nodes)} node(s), first {nodes[0]!r}.{did_you_mean(op, known)}"
-                     for op, nodes in first.items()]
-            raise UnknownOpError(f"{self.source}: {len(first)} operator(s) are not registered:\n" + "\n".join(lines)
-                                 + "\n`symjax check` opens the graph all the same; register missing ones with "
-                                   "symjax.lowering.registry.op.")
+            lines = [
+                f"  {op}: {len(nodes)} node(s), first {nodes[0]!r}.{did_you_mean(op, known)}"
+                for op, nodes in first.items()
+            ]
+            raise UnknownOpError(
+                f"{self.source}: {len(first)} operator(s) are not registered:\n"
+                + "\n".join(lines)
+                + "\n`symjax check` opens the graph all the same; register missing ones with "
+                "symjax.lowering.registry.op."
+            )
         if self.problems:
-            raise MXNetError(f"{self.source}: " + "\n".join(self.problems))
+            raise GraphFormatError(f"{self.source}: " + "\n".join(self.problems))
 
     def graph(self, doc: Any, depth: int) -> Graph:
         if depth > _MAX_DEPTH:
@@ -183,7 +203,9 @@ class _Reader:
         for i, row in enumerate(rows):
             nodes.append(self._node(row, i, len(rows), version, depth))
         for i, row in enumerate(rows):
-            for j, e in enumerate(self._entries(row.get("inputs", []), f"node {i} ({nodes[i].name}) inputs", len(rows))):
+            for j, e in enumerate(
+                self._entries(row.get("inputs", []), f"node {i} ({nodes[i].name}) inputs", len(rows))
+            ):
                 need.append((i, j, e))
                 nodes[i].inputs.append(Entry(nodes[e[0]], e[1]))
         self._check_acyclic(nodes)
@@ -214,8 +236,11 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.fail("attrs", f"mxnet_version is {value!r}, expected a number")
         if value > VERSION:
-            warnings.warn(f"{self.source} was written by MXNet {value // 10000}.{value // 100 % 100}.{value % 100}, newer "
-                          f"than 1.9.1 which symjax follows", stacklevel=5)
+            warnings.warn(
+                f"{self.source} was written by MXNet {value // 10000}.{value // 100 % 100}.{value % 100}, newer "
+                f"than 1.9.1 which symjax follows",
+                stacklevel=5,
+            )
         return value
 
     def _node(self, row: Any, i: int, n_rows: int, version: int, depth: int) -> Node:
@@ -287,8 +312,10 @@ class _Reader:
             raise self.fail(f"node {n.name!r} ({n.op.name})", "it has no subgraphs")
         try:
             if n.op.variadic and len(n.input_names) != len(n.inputs):
-                raise self.fail(f"node {n.name!r} ({n.op.name})", f"{n.op.variadic} is "
-                                f"{getattr(n.params, n.op.variadic)}, but there are {len(n.inputs)} inputs")
+                raise self.fail(
+                    f"node {n.name!r} ({n.op.name})",
+                    f"{n.op.variadic} is {getattr(n.params, n.op.variadic)}, but there are {len(n.inputs)} inputs",
+                )
             names = n.input_names
             n.num_outputs  # noqa: B018 - reading it checks the parameters
         except GraphFormatError:
@@ -297,8 +324,10 @@ class _Reader:
             self.problems.append(str(e))
             return
         if len(n.inputs) != len(names):
-            raise self.fail(f"node {n.name!r} ({n.op.name})", f"expected {len(names)} inputs "
-                            f"({', '.join(names[:8])}), got {len(n.inputs)}")
+            raise self.fail(
+                f"node {n.name!r} ({n.op.name})",
+                f"expected {len(names)} inputs ({', '.join(names[:8])}), got {len(n.inputs)}",
+            )
 
     def _check_index(self, n: Node, index: int, where: str) -> None:
         if n.op is not None and n.op.source == "unregistered":

@@ -55,7 +55,7 @@ def _add_missing_inputs(n: Node) -> None:
     except MXNetError:
         return
     if len(n.inputs) < len(names):
-        n.inputs += [Entry(implicit_variable(n, name), 0) for name in names[len(n.inputs):]]
+        n.inputs += [Entry(implicit_variable(n, name), 0) for name in names[len(n.inputs) :]]
 
 
 def _set_initialisers(n: Node) -> None:

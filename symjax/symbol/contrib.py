@@ -128,8 +128,9 @@ def _make(op_name: str, bodies: Sequence[_Body], inputs: Sequence[Entry], attrs:
 # ---- control flow
 
 
-def foreach(body: Callable[[Any, Any], Any], data: Nested, init_states: Nested,
-            name: str = "foreach") -> tuple[Nested, Nested]:
+def foreach(
+    body: Callable[[Any, Any], Any], data: Nested, init_states: Nested, name: str = "foreach"
+) -> tuple[Nested, Nested]:
     """Runs `body` on each slice of `data` along axis 0, carrying states.
 
     Args:
@@ -164,10 +165,19 @@ def foreach(body: Callable[[Any, Any], Any], data: Nested, init_states: Nested,
     locs = [place[x] for x in names]
     rest = [node for node in made.inputs if node.name not in names]
     inputs = [*(s._entry for s in (*flat_data, *flat_states)), *(made.source(node, {}) for node in rest)]
-    outs = _make("_foreach", [made], inputs, {
-        "num_outputs": len(flat_out) + len(new_states), "num_out_data": len(flat_out), "in_state_locs": locs[n:],
-        "in_data_locs": locs[:n], "remain_locs": [place[node.name] for node in rest]})
-    return _regroup(outs[:len(flat_out)], out_fmt), _regroup(outs[len(flat_out):], state_fmt)
+    outs = _make(
+        "_foreach",
+        [made],
+        inputs,
+        {
+            "num_outputs": len(flat_out) + len(new_states),
+            "num_out_data": len(flat_out),
+            "in_state_locs": locs[n:],
+            "in_data_locs": locs[:n],
+            "remain_locs": [place[node.name] for node in rest],
+        },
+    )
+    return _regroup(outs[: len(flat_out)], out_fmt), _regroup(outs[len(flat_out) :], state_fmt)
 
 
 class _Union:
@@ -188,8 +198,13 @@ class _Union:
         return [self._place.setdefault(e, len(self._place)) for e in sources]
 
 
-def while_loop(cond: Callable[..., Symbol], func: Callable[..., Any], loop_vars: Nested, max_iterations: Any = None,
-               name: str = "while_loop") -> tuple[Nested, Nested]:
+def while_loop(
+    cond: Callable[..., Symbol],
+    func: Callable[..., Any],
+    loop_vars: Nested,
+    max_iterations: Any = None,
+    name: str = "while_loop",
+) -> tuple[Nested, Nested]:
     """Runs `func` while `cond` holds, at most `max_iterations` times.
 
     Args:
@@ -242,15 +257,23 @@ def while_loop(cond: Callable[..., Symbol], func: Callable[..., Any], loop_vars:
             raise ValueError(f"The {i}-th loop_var doesn't involve into the computation")
     union = _Union({x: s._entry for x, s in zip(names, flat, strict=True)})
     cond_locs, func_locs = union.add(condition), union.add(body)
-    outs = _make("_while_loop", [condition, body], union.entries, {
-        "max_iterations": max_iterations, "cond_input_locs": cond_locs, "func_input_locs": func_locs,
-        "func_var_locs": [place[x] for x in names], "num_out_data": len(flat_out),
-        "num_outputs": len(flat_out) + len(flat_new)})
-    return _regroup(outs[:len(flat_out)], out_fmt), _regroup(outs[len(flat_out):], fmt)
+    outs = _make(
+        "_while_loop",
+        [condition, body],
+        union.entries,
+        {
+            "max_iterations": max_iterations,
+            "cond_input_locs": cond_locs,
+            "func_input_locs": func_locs,
+            "func_var_locs": [place[x] for x in names],
+            "num_out_data": len(flat_out),
+            "num_outputs": len(flat_out) + len(flat_new),
+        },
+    )
+    return _regroup(outs[: len(flat_out)], out_fmt), _regroup(outs[len(flat_out) :], fmt)
 
 
-def cond(pred: Symbol, then_func: Callable[[], Nested], else_func: Callable[[], Nested],
-         name: str = "cond") -> Nested:
+def cond(pred: Symbol, then_func: Callable[[], Nested], else_func: Callable[[], Nested], name: str = "cond") -> Nested:
     """Evaluates one of two branches.
 
     Args:
@@ -280,9 +303,17 @@ def cond(pred: Symbol, then_func: Callable[[], Nested], else_func: Callable[[], 
         raise ValueError("Number of outputs differs between then-branch and else-branch")
     union = _Union({})
     locs = [union.add(b) for b in (condition, then, other)]
-    outs = _make("_cond", [condition, then, other], union.entries, {
-        "cond_input_locs": locs[0], "then_input_locs": locs[1], "else_input_locs": locs[2],
-        "num_outputs": num_outputs})
+    outs = _make(
+        "_cond",
+        [condition, then, other],
+        union.entries,
+        {
+            "cond_input_locs": locs[0],
+            "then_input_locs": locs[1],
+            "else_input_locs": locs[2],
+            "num_outputs": num_outputs,
+        },
+    )
     return _regroup(outs, fmt)
 
 

@@ -20,9 +20,18 @@ from symjax.symbol.symbol import Symbol, call
 STORAGE_TYPES = {"default": 0, "row_sparse": 1, "csr": 2}
 
 
-def var(name: str, attr: Mapping[str, str] | None = None, shape: Any = None, lr_mult: Any = None, wd_mult: Any = None,
-        dtype: Any = None, init: Any = None, stype: str | None = None, profiler_scope: str | None = None,
-        **kwargs: str) -> Symbol:
+def var(
+    name: str,
+    attr: Mapping[str, str] | None = None,
+    shape: Any = None,
+    lr_mult: Any = None,
+    wd_mult: Any = None,
+    dtype: Any = None,
+    init: Any = None,
+    stype: str | None = None,
+    profiler_scope: str | None = None,
+    **kwargs: str,
+) -> Symbol:
     """Makes a variable.
 
     Args:
@@ -43,17 +52,23 @@ def var(name: str, attr: Mapping[str, str] | None = None, shape: Any = None, lr_
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
     attrs = current(AttrScope).get(attr)
-    known = {"shape": None if shape is None else str(_plain(shape)), "lr_mult": _text(lr_mult),
-             "wd_mult": _text(wd_mult), "dtype": None if dtype is None else str(_type_flag(dtype)),
-             "init": None if init is None else (init if isinstance(init, str) else init.dumps()),
-             "storage_type": None if stype is None else str(_storage_flag(stype)),
-             "profiler_scope": profiler_scope}
+    known = {
+        "shape": None if shape is None else str(_plain(shape)),
+        "lr_mult": _text(lr_mult),
+        "wd_mult": _text(wd_mult),
+        "dtype": None if dtype is None else str(_type_flag(dtype)),
+        "init": None if init is None else (init if isinstance(init, str) else init.dumps()),
+        "storage_type": None if stype is None else str(_storage_flag(stype)),
+        "profiler_scope": profiler_scope,
+    }
     out = {hide(k): v for k, v in attrs.items()}
     out.update({f"__{k}__": v for k, v in known.items() if v is not None})
     for k, v in kwargs.items():
         if not (k.startswith("__") and k.endswith("__")):
-            raise ValueError(f"Attribute name={k} is not supported. Additional attributes must start and end with double "
-                             f"underscores, e.g, __yourattr__")
+            raise ValueError(
+                f"Attribute name={k} is not supported. Additional attributes must start and end with double "
+                f"underscores, e.g, __yourattr__"
+            )
         out[k] = v
     for k, v in out.items():
         if not isinstance(v, str):
@@ -111,20 +126,29 @@ def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Sym
     return _init_op("_eye", None, dtype, kwargs, N=N, M=M, k=k)
 
 
-def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
-           name: str | None = None, dtype: Any = None) -> Symbol:
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool = False,
+    name: str | None = None,
+    dtype: Any = None,
+) -> Symbol:
     """Evenly spaced values in [start, stop), or [0, start) without `stop`; each `repeat` times."""
-    return _init_op("_arange", name, dtype, {}, start=start, stop=stop, step=step, repeat=repeat,
-                    infer_range=infer_range)
+    return _init_op(
+        "_arange", name, dtype, {}, start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range
+    )
 
 
-def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None,
-             dtype: Any = None) -> Symbol:
+def linspace(
+    start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None, dtype: Any = None
+) -> Symbol:
     """`num` evenly spaced values from `start` to `stop`."""
     return _init_op("_linspace", name, dtype, {}, start=start, stop=stop, num=num, endpoint=endpoint)
 
 
-def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:  # noqa: A002 - MXNet's name
+def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:
     """Counts of the flattened input in equal bins (`bins` an int, with `range`) or between given edges (a Symbol).
 
     Raises:
@@ -140,8 +164,9 @@ def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Sy
     raise ValueError("bins argument should be either an integer or an NDArray")
 
 
-def split_v2(ary: Symbol, indices_or_sections: int | tuple[int, ...], axis: int = 0,
-             squeeze_axis: bool = False) -> Symbol:
+def split_v2(
+    ary: Symbol, indices_or_sections: int | tuple[int, ...], axis: int = 0, squeeze_axis: bool = False
+) -> Symbol:
     """Splits along `axis` into equal sections (an int) or at indices (a tuple).
 
     Raises:
@@ -153,8 +178,11 @@ def split_v2(ary: Symbol, indices_or_sections: int | tuple[int, ...], axis: int 
         indices, sections = [0, *indices_or_sections], 0
     else:
         raise ValueError("indices_or_sections must either int or tuple of ints")
-    return call("_split_v2", (ary,), {"indices": str(indices), "axis": str(axis), "squeeze_axis": str(squeeze_axis),
-                                      "sections": str(sections)})
+    return call(
+        "_split_v2",
+        (ary,),
+        {"indices": str(indices), "axis": str(axis), "squeeze_axis": str(squeeze_axis), "sections": str(sections)},
+    )
 
 
 def _either(left: Any, right: Any, op: str, scalar_op: str, reverse_op: str, plain: Any) -> Any:
@@ -169,7 +197,7 @@ def _either(left: Any, right: Any, op: str, scalar_op: str, reverse_op: str, pla
     raise TypeError(f"types ({type(left)}, {type(right)}) not supported")
 
 
-def pow(base: Any, exp: Any) -> Any:  # noqa: A001 - MXNet's name
+def pow(base: Any, exp: Any) -> Any:
     """base ** exp, elementwise; symbols or numbers."""
     return _either(base, exp, "_Power", "_PowerScalar", "_RPowerScalar", lambda a, b: a**b)
 

@@ -66,8 +66,9 @@ def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = _Null, dtype: Any = _
     return _sample("negative_binomial", {"k": k, "p": p}, shape, dtype, kwargs)
 
 
-def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = _Null, dtype: Any = _Null,
-                                  **kwargs: Any) -> Symbol:
+def generalized_negative_binomial(
+    mu: Any = 1, alpha: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any
+) -> Symbol:
     """Negative binomial with mean `mu` and dispersion `alpha`."""
     return _sample("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, kwargs)
 

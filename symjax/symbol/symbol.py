@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-from symjax.base import NotImplementedForSymbol
 from symjax.lowering import registry
 from symjax.lowering.errors import MXNetError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node, copy_graph
 from symjax.symbol import _infer, _inspect, _json
-from symjax.symbol._fluent import Fluent
 from symjax.symbol._compose import HIDDEN_KEYS, create_node, hide
+from symjax.symbol._operators import Operators
 
 if TYPE_CHECKING:
     from symjax.executor import Executor
 
 
-class Symbol(Fluent):
+class Symbol(Operators):
     """One or more outputs of a symbolic graph.
 
     A symbol is made by `Variable`, by calling an operator of `symjax.sym`, by `Group`, or by `load`. It can be composed
@@ -43,6 +41,10 @@ class Symbol(Fluent):
         """The graph (MXNet: a pointer to one)."""
         return self._graph
 
+    def _apply(self, op_name: str, others: Sequence[Symbol], attrs: Mapping[str, str]) -> Symbol:
+        """Applies an op to this symbol and others."""
+        return call(op_name, (self, *others), attrs)
+
     @property
     def _entry(self) -> Entry:
         """The single output, as an operator's input.
@@ -51,8 +53,10 @@ class Symbol(Fluent):
           MXNetError: there are several.
         """
         if len(self._graph.outputs) != 1:
-            raise MXNetError(f"{self!r} has {len(self._graph.outputs)} outputs ({', '.join(self.list_outputs())}); an "
-                             f"operator's input takes one: choose by index")
+            raise MXNetError(
+                f"{self!r} has {len(self._graph.outputs)} outputs ({', '.join(self.list_outputs())}); an "
+                f"operator's input takes one: choose by index"
+            )
         return self._graph.outputs[0]
 
     # ---- names and parts
@@ -84,8 +88,9 @@ class Symbol(Fluent):
             if len(hits) > 1:
                 raise ValueError(f'There are multiple outputs with name "{index}"')
             if not hits:
-                raise ValueError(f'Cannot find output that matches name "{index}"'
-                                 f"{did_you_mean(index, self.list_outputs())}")
+                raise ValueError(
+                    f'Cannot find output that matches name "{index}"{did_you_mean(index, self.list_outputs())}'
+                )
             index = hits[0]
         if not isinstance(index, int):
             raise TypeError("Symbol only support integer index to fetch i-th output")
@@ -136,8 +141,9 @@ class Symbol(Fluent):
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
         """The attributes of this node; hidden keys show in both spellings."""
         if recursive:
-            raise DeprecationWarning("Symbol.list_attr with recursive=True has been deprecated. "
-                                     "Please use attr_dict instead.")
+            raise DeprecationWarning(
+                "Symbol.list_attr with recursive=True has been deprecated. Please use attr_dict instead."
+            )
         return _both_spellings(self._single_node().attrs)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
@@ -184,13 +190,17 @@ class Symbol(Fluent):
     def _replacements(self, args: Sequence[Symbol], kwargs: Mapping[str, Symbol]) -> dict[Node, Entry]:
         variables = self._graph.inputs
         if args:
-            raise MXNetError(f"composing {self!r}: a graph takes symbols by keyword only; its variables are "
-                             f"{', '.join(n.name for n in variables)}")
+            raise MXNetError(
+                f"composing {self!r}: a graph takes symbols by keyword only; its variables are "
+                f"{', '.join(n.name for n in variables)}"
+            )
         names = [n.name for n in variables]
         for k in kwargs:
             if k not in names:
-                raise MXNetError(f"Symbol.Compose: keyword argument name {k} not found.{did_you_mean(k, names)}\n"
-                                 f"Candidate arguments: {', '.join(names)}")
+                raise MXNetError(
+                    f"Symbol.Compose: keyword argument name {k} not found.{did_you_mean(k, names)}\n"
+                    f"Candidate arguments: {', '.join(names)}"
+                )
         return {n: kwargs[n.name]._entry for n in variables if n.name in kwargs}
 
     def __copy__(self) -> Symbol:
@@ -273,21 +283,48 @@ class Symbol(Fluent):
 
     # ---- execution
 
-    def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
-             group2ctx: Any = None, shared_exec: Any = None) -> Executor:
+    def bind(
+        self,
+        ctx: Any,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Any = None,
+        shared_exec: Any = None,
+    ) -> Executor:
         """Binds arrays, used in place, and returns an Executor. See `symjax.executor.bind`."""
         from symjax import executor
 
         return executor.bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
 
-    def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Any = None, stype_dict: Any = None,
-                    group2ctx: Any = None, shared_arg_names: Any = None, shared_exec: Any = None,
-                    shared_buffer: Any = None, **kwargs: Any) -> Executor:
+    def simple_bind(
+        self,
+        ctx: Any,
+        grad_req: Any = "write",
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        group2ctx: Any = None,
+        shared_arg_names: Any = None,
+        shared_exec: Any = None,
+        shared_buffer: Any = None,
+        **kwargs: Any,
+    ) -> Executor:
         """Infers everything from the given shapes, allocates zeros, and binds. See `symjax.executor.simple_bind`."""
         from symjax import executor
 
-        return executor.simple_bind(self, ctx, grad_req, type_dict, stype_dict, group2ctx, shared_arg_names,
-                                    shared_exec, shared_buffer, **kwargs)
+        return executor.simple_bind(
+            self,
+            ctx,
+            grad_req,
+            type_dict,
+            stype_dict,
+            group2ctx,
+            shared_arg_names,
+            shared_exec,
+            shared_buffer,
+            **kwargs,
+        )
 
     def _bind(self, *args: Any, **kwargs: Any) -> Executor:
         return self.bind(*args, **kwargs)
@@ -316,8 +353,18 @@ class Symbol(Fluent):
 
         return gradient(self, wrt)
 
-    def optimize_for(self, backend: str, args: Any = None, aux: Any = None, ctx: Any = None, shape_dict: Any = None,
-                     type_dict: Any = None, stype_dict: Any = None, skip_infer: bool = False, **kwargs: Any) -> Symbol:
+    def optimize_for(
+        self,
+        backend: str,
+        args: Any = None,
+        aux: Any = None,
+        ctx: Any = None,
+        shape_dict: Any = None,
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        skip_infer: bool = False,
+        **kwargs: Any,
+    ) -> Symbol:
         """Returns this symbol: XLA optimises the whole graph when it is bound, whatever the backend's name.
 
         The arguments are accepted for the sake of ported code. Raises ValueError for an empty backend name.
@@ -337,128 +384,33 @@ class Symbol(Fluent):
         """MXNet's numpy-flavoured symbols come with the numpy operators."""
         from symjax.lowering.errors import MissingLoweringError
 
-        raise MissingLoweringError("Symbol.as_np_ndarray: the numpy front end (mx.sym.np) is not supported yet; stay with "
-                                   "the classic operators")
-
-    # ---- only for NDArray
-
-    def __bool__(self) -> bool:
-        raise NotImplementedForSymbol(self.__bool__, "bool")
-
-    def wait_to_read(self) -> None:
-        raise NotImplementedForSymbol(self.wait_to_read, None)
-
-    def asnumpy(self) -> None:
-        raise NotImplementedForSymbol(self.asnumpy, None)
-
-    def asscalar(self) -> None:
-        raise NotImplementedForSymbol(self.asscalar, None)
-
-    def copy(self) -> None:
-        raise NotImplementedForSymbol(self.copy, None)
-
-    def as_in_context(self) -> None:
-        raise NotImplementedForSymbol(self.as_in_context, None)
-
-    def detach(self) -> None:
-        raise NotImplementedForSymbol(self.detach, None)
-
-    def backward(self) -> None:
-        raise NotImplementedForSymbol(self.backward, None)
-
-    def __iadd__(self, other: Any) -> Symbol:
-        raise NotImplementedForSymbol(self.__iadd__, "+=", other, 1)
-
-    def __isub__(self, other: Any) -> Symbol:
-        raise NotImplementedForSymbol(self.__isub__, "-=", other)
-
-    def __imul__(self, other: Any) -> Symbol:
-        raise NotImplementedForSymbol(self.__imul__, "*=", other)
-
-    def __itruediv__(self, other: Any) -> Symbol:
-        raise NotImplementedForSymbol(self.__itruediv__, "/=", other)
-
-    # ---- operators: MXNet's names, equal shapes only (broadcast_* operators stretch)
-
-    def __add__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_Plus", "_PlusScalar")
-
-    def __radd__(self, other: Any) -> Symbol:
-        return self.__add__(other)
-
-    def __sub__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_Minus", "_MinusScalar")
-
-    def __rsub__(self, other: Any) -> Symbol:
-        return _binary(self, other, None, "_RMinusScalar")
-
-    def __mul__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_Mul", "_MulScalar")
-
-    def __rmul__(self, other: Any) -> Symbol:
-        return self.__mul__(other)
-
-    def __truediv__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_Div", "_DivScalar")
-
-    def __rtruediv__(self, other: Any) -> Symbol:
-        return _binary(self, other, None, "_RDivScalar")
-
-    __div__, __rdiv__, __idiv__ = __truediv__, __rtruediv__, __itruediv__
-
-    def __mod__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_Mod", "_ModScalar")
-
-    def __rmod__(self, other: Any) -> Symbol:
-        return _binary(self, other, None, "_RModScalar")
-
-    def __pow__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_Power", "_PowerScalar")
-
-    def __rpow__(self, other: Any) -> Symbol:
-        return _binary(self, other, None, "_rpower_scalar")
-
-    def __neg__(self) -> Symbol:
-        return self.__mul__(-1.0)
-
-    def __abs__(self) -> Symbol:
-        return call("abs", (self,), {})
-
-    def __eq__(self, other: Any) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride] - MXNet builds a node
-        return _binary(self, other, "_equal", "_equal_scalar")
-
-    def __ne__(self, other: Any) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride] - MXNet builds a node
-        return _binary(self, other, "_not_equal", "_not_equal_scalar")
-
-    def __gt__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_greater", "_greater_scalar")
-
-    def __ge__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_greater_equal", "_greater_equal_scalar")
-
-    def __lt__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_lesser", "_lesser_scalar")
-
-    def __le__(self, other: Any) -> Symbol:
-        return _binary(self, other, "_lesser_equal", "_lesser_equal_scalar")
+        raise MissingLoweringError(
+            "Symbol.as_np_ndarray: the numpy front end (mx.sym.np) is not supported yet; stay with "
+            "the classic operators"
+        )
 
 
-def call(op_name: str, inputs: Sequence[Symbol], attrs: Mapping[str, str], name: str | None = None,
-         named: Mapping[str, Symbol] | None = None, hint: str | None = None,
-         attr: Mapping[str, str] | None = None) -> Symbol:
+def call(
+    op_name: str,
+    inputs: Sequence[Symbol],
+    attrs: Mapping[str, str],
+    name: str | None = None,
+    named: Mapping[str, Symbol] | None = None,
+    hint: str | None = None,
+    attr: Mapping[str, str] | None = None,
+) -> Symbol:
     """Applies a registered op to symbols; the automatic name's hint is the op's name as called."""
     op = registry.get(op_name)
-    node = create_node(op, [s._entry for s in inputs], {k: s._entry for k, s in (named or {}).items()}, attrs, name,
-                       hint or op_name.lower(), attr)
+    node = create_node(
+        op,
+        [s._entry for s in inputs],
+        {k: s._entry for k, s in (named or {}).items()},
+        attrs,
+        name,
+        hint or op_name.lower(),
+        attr,
+    )
     return Symbol._of(node.entries())
-
-
-def _binary(left: Symbol, right: Any, op: str | None, scalar_op: str) -> Symbol:
-    if isinstance(right, Symbol) and op is not None:
-        return call(op, (left, right), {})
-    if isinstance(right, Number):
-        return call(scalar_op, (left,), {"scalar": str(right)})
-    raise TypeError(f"type {type(right)} not supported")
 
 
 def _from_json(cls: type[Symbol], text: str) -> Symbol:

@@ -22,8 +22,12 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 GRAPH = ROOT.parent / "shared" / "zoo" / "crnn_ic13"
 
-BARS = {"mlp_step": ("ratio", 1.0), "resnet50_first_bind": ("seconds", 1.0), "largest_graph": ("seconds", 1.0),
-        "resnet50_bind": ("seconds", 0.05)}
+BARS = {
+    "mlp_step": ("ratio", 1.0),
+    "resnet50_first_bind": ("seconds", 1.0),
+    "largest_graph": ("seconds", 1.0),
+    "resnet50_bind": ("seconds", 0.05),
+}
 """What must hold: at least this ratio, or at most these seconds."""
 
 
@@ -34,8 +38,14 @@ class Worker:
         if implementation == "symjax":
             env["PYTHONPATH"] = str(ROOT)
             del env["OMP_NUM_THREADS"]
-        self.process = subprocess.Popen([python, str(HERE / "worker.py"), implementation, name], env=env, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [python, str(HERE / "worker.py"), implementation, name],
+            env=env,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.times: list[float] = []
         self.peak = 0
         self._answer()
@@ -95,7 +105,9 @@ def import_times(python: str, rounds: int) -> tuple[float, float]:
         timer = f"import time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)"
         return float(subprocess.run([python, "-c", timer], capture_output=True, text=True, check=True, cwd=ROOT).stdout)
 
-    pairs = [(once("import jax"), once("import jax, symjax; symjax.sym.Variable, symjax.nd.NDArray")) for _ in range(rounds)]
+    pairs = [
+        (once("import jax"), once("import jax, symjax; symjax.sym.Variable, symjax.nd.NDArray")) for _ in range(rounds)
+    ]
     return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
 
 
@@ -112,7 +124,8 @@ def main() -> None:
     for name in names:
         if name == "import":
             alone, both = import_times(sys.executable, options.rounds)
-            print(f"{'import over jax':22}{both - alone:>11.3f}s{'':>20}{'':>9}  <= 0.3 s: {_verdict(both - alone <= 0.3)}")
+            more = both - alone
+            print(f"{'import over jax':22}{more:>11.3f}s{'':>20}{'':>9}  <= 0.3 s: {_verdict(more <= 0.3)}")
             continue
         if name == "largest_graph" and not graph_settings():
             print(f"{name:22} no graph at hand")
@@ -123,8 +136,11 @@ def main() -> None:
         kind, bar = BARS.get(name, ("", 0.0))
         good = {"ratio": theirs / ours >= bar, "seconds": ours <= bar, "": None}[kind]
         text = "" if good is None else f"{'ratio >=' if kind == 'ratio' else '<='} {bar}: {_verdict(good)}"
-        print(f"{name:22}{ours * 1e3:>10.2f}ms{theirs * 1e3:>10.2f}ms{theirs / ours:>8.2f}{done['symjax'].peak:>9}  {text}",
-              flush=True)
+        numbers = f"{ours * 1e3:>10.2f}ms{theirs * 1e3:>10.2f}ms{theirs / ours:>8.2f}{done['symjax'].peak:>9}"
+        print(
+            f"{name:22}{numbers}  {text}",
+            flush=True,
+        )
 
 
 def _verdict(good: bool) -> str:

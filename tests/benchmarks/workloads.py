@@ -59,8 +59,15 @@ def mlp_step(mx: Any) -> Step:
 def residual_unit(mx: Any, x: Any, filters: int, stride: int, same: bool, name: str) -> Any:
     def conv(x: Any, n: int, kernel: int, stride: int, suffix: str) -> Any:
         pad = (kernel // 2, kernel // 2)
-        x = mx.sym.Convolution(x, num_filter=n, kernel=(kernel, kernel), stride=(stride, stride), pad=pad, no_bias=True,
-                               name=f"{name}_conv{suffix}")
+        x = mx.sym.Convolution(
+            x,
+            num_filter=n,
+            kernel=(kernel, kernel),
+            stride=(stride, stride),
+            pad=pad,
+            no_bias=True,
+            name=f"{name}_conv{suffix}",
+        )
         return mx.sym.BatchNorm(x, fix_gamma=False, eps=2e-5, name=f"{name}_bn{suffix}")
 
     y = mx.sym.Activation(conv(x, filters // 4, 1, 1, "1"), act_type="relu")
@@ -71,11 +78,12 @@ def residual_unit(mx: Any, x: Any, filters: int, stride: int, same: bool, name: 
 
 
 def resnet50(mx: Any) -> Any:
-    x = mx.sym.Convolution(mx.sym.Variable("data"), num_filter=64, kernel=(7, 7), stride=(2, 2), pad=(3, 3), no_bias=True,
-                           name="conv0")
+    x = mx.sym.Convolution(
+        mx.sym.Variable("data"), num_filter=64, kernel=(7, 7), stride=(2, 2), pad=(3, 3), no_bias=True, name="conv0"
+    )
     x = mx.sym.Activation(mx.sym.BatchNorm(x, fix_gamma=False, name="bn0"), act_type="relu")
     x = mx.sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max")
-    for stage, (units, filters) in enumerate(zip((3, 4, 6, 3), (256, 512, 1024, 2048))):
+    for stage, (units, filters) in enumerate(zip((3, 4, 6, 3), (256, 512, 1024, 2048), strict=True)):
         for unit in range(units):
             stride = 2 if unit == 0 and stage else 1
             x = residual_unit(mx, x, filters, stride, unit > 0, f"stage{stage}_unit{unit}")

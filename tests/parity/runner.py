@@ -111,17 +111,24 @@ class _Run:
         grads = {k: self._array(v) for k, v in start.items()}
         executor = self._bind(grads)
         outputs = executor.forward(is_train=True)
-        self._keep("train", outputs)
+        try:
+            if grads:
+                self.stage = "backward"
+                self._backward(executor, outputs)
+        finally:
+            # Read last: symjax then compiles forward and backward as one function.
+            self._keep("train", outputs)
         if grads:
-            self.stage = "backward"
-            heads = [self._head(i, self.arrays[f"train{i}"]) for i in range(len(outputs))]
-            for repeat in range(2 if case.grad_req == "add" else 1):
-                if repeat:
-                    executor.forward(is_train=True)
-                executor.backward(heads) if case.head == "fill" else executor.backward()
             for k, g in grads.items():
                 self.arrays[f"grad:{k}"] = _written(g.asnumpy(), start[k])
         self._keep_aux("aux", executor)
+
+    def _backward(self, executor: Any, outputs: Any) -> None:
+        heads = [self._head(i, o) for i, o in enumerate(outputs)]
+        for repeat in range(2 if self.case.grad_req == "add" else 1):
+            if repeat:
+                executor.forward(is_train=True)
+            executor.backward(heads) if self.case.head == "fill" else executor.backward()
 
     def _first_grad(self, name: str) -> np.ndarray:
         value = self.inputs[name]
@@ -129,8 +136,9 @@ class _Run:
             return np.full(value.shape, UNWRITTEN, value.dtype)
         return fill(self.case.id, f"grad0:{name}", uniform(value.shape), value.dtype.name)
 
-    def _head(self, i: int, output: np.ndarray) -> Any:
-        return self._array(fill(self.case.id, f"head{i}", uniform(output.shape, -1.5, 1.5), output.dtype.name))
+    def _head(self, i: int, output: Any) -> Any:
+        dtype = np.dtype(output.dtype).name
+        return self._array(fill(self.case.id, f"head{i}", uniform(output.shape, -1.5, 1.5), dtype))
 
     def _keep(self, prefix: str, outputs: Any) -> None:
         for i, o in enumerate(outputs):
