@@ -13,7 +13,7 @@ import numpy as np
 
 from symjax.context import Context
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, StorageFallbackWarning, did_you_mean
-from symjax.lowering.graph import Graph, Node
+from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.infer import Inferred, evaluate_outputs, infer_shapes, infer_types, is_complete
 from symjax.lowering.trace import lower_graph, needs_shapes
 from symjax.ndarray.ndarray import NDArray
@@ -48,10 +48,10 @@ class Bound:
         found.check()
         args, grads, aux = [], [], []
         for n, a, g in zip(graph.arguments, self.args, self.grads, strict=True):
-            args.append(_resize(n.name, a, found[_entry(n)], partial or n.name in shapes, up, ctx))
+            args.append(_resize(n.name, a, found[Entry(n, 0)], partial or n.name in shapes, up, ctx))
             grads.append(g if g is None or args[-1] is a else zeros(args[-1].shape, g._dtype, ctx))
         for n, a in zip(graph.aux_states, self.aux, strict=True):
-            aux.append(_resize(n.name, a, found[_entry(n)], partial, up, ctx))
+            aux.append(_resize(n.name, a, found[Entry(n, 0)], partial, up, ctx))
         return Bound(args, grads, aux, self.reqs, *_outputs(graph, found, types, args, aux))
 
 
@@ -63,7 +63,9 @@ def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: A
     arg_names, aux_names = [n.name for n in graph.arguments], [n.name for n in graph.aux_states]
     found_args = _arrays("args", args, arg_names, missing=False)
     found_aux = _arrays("aux_states", [] if aux_states is None else aux_states, aux_names, missing=False)
-    grads = [None] * len(arg_names) if args_grad is None else _arrays("args_grad", args_grad, arg_names, missing=True)
+    grads: list[NDArray | None] = [None] * len(arg_names)
+    if args_grad is not None:
+        grads = _arrays("args_grad", args_grad, arg_names, missing=True)
     reqs = grad_reqs(grad_req, arg_names)
     given_args: list[NDArray] = [a for a in found_args if a is not None]
     given_aux: list[NDArray] = [a for a in found_aux if a is not None]
@@ -111,17 +113,17 @@ def simple_bind_arrays(
     _warn_storage(graph, stype_dict or {})
     found = infer_shapes(graph, {n: tuple(shapes[n.name]) or None for n in graph.inputs if n.name in shapes}, types)
     found.check()
-    open_ = [n for n in graph.inputs if not is_complete(found[_entry(n)])]
+    open_ = [n for n in graph.inputs if not is_complete(found[Entry(n, 0)])]
     if open_:
-        listed = ", ".join(f"{n.name}: {found[_entry(n)]}" for n in open_)
+        listed = ", ".join(f"{n.name}: {found[Entry(n, 0)]}" for n in open_)
         raise BindError(
             f"simple_bind error: cannot decide shapes for the following arguments (0 means an unknown "
             f"dimension). Please provide them as inputs: {listed}. Given: {dict(shapes)}"
         )
-    share = set(shared_arg_names or ())
+    share: set[str] = set(shared_arg_names or ())
     args = [_shared(n, found, types, ctx, share, shared_buffer) for n in graph.arguments]
     grads = [zeros(a.shape, a._dtype, ctx) if r != "null" else None for a, r in zip(args, reqs, strict=True)]
-    aux = [zeros(found[_entry(n)] or (), types[_entry(n)] or "float32", ctx) for n in graph.aux_states]
+    aux = [zeros(_known(found[Entry(n, 0)]), types[Entry(n, 0)] or "float32", ctx) for n in graph.aux_states]
     return Bound(args, grads, aux, reqs, *_outputs(graph, found, types, args, aux))
 
 
@@ -133,7 +135,7 @@ def _shared(
     share: set[str],
     buffer: dict[str, NDArray] | None,
 ) -> NDArray:
-    shape, dtype = shapes[_entry(n)], types[_entry(n)] or "float32"
+    shape, dtype = _known(shapes[Entry(n, 0)]), types[Entry(n, 0)] or "float32"
     if buffer is not None:
         old = buffer.get(n.name)
         if old is not None and old.shape == shape and old._dtype.name == dtype and (not share or n.name in share):
@@ -153,20 +155,23 @@ def zeros(shape: tuple[int, ...], dtype: Any, ctx: Context) -> NDArray:
     return NDArray._pending(shape, dtype, ctx, fill)
 
 
-def _entry(n: Node) -> Any:
-    from symjax.lowering.graph import Entry
-
-    return Entry(n, 0)
+def _known(shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    assert shape is not None
+    return shape
 
 
 def _outputs(
     graph: Graph, shapes: Inferred[Any], types: Inferred[str], args: Sequence[NDArray], aux: Sequence[NDArray]
 ) -> tuple[list[tuple[tuple[int, ...], Any]], dict[Node, Any]]:
     """Shapes and dtypes of the outputs, and the shapes of nodes whose rules need them."""
-    fixed = {n: tuple(shapes.values[n]) for n in needs_shapes(graph) if all(map(is_complete, shapes.values[n]))}
+    fixed = {
+        n: tuple(_known(s) for s in shapes.values[n])
+        for n in needs_shapes(graph)
+        if all(map(is_complete, shapes.values[n]))
+    }
     outs = list(zip(shapes.outputs(), [t or "float32" for t in types.outputs()], strict=True))
     if all(is_complete(s) for s, _ in outs):
-        return [(s, np.dtype(t)) for s, t in outs], fixed
+        return [(_known(s), np.dtype(t)) for s, t in outs], fixed
     # Inference reads a 0 as unknown, but arrays may really be empty: what the graph does with them decides.
     if any(n.op is not None and n.op.eager for n in graph.nodes):
         fn = lower_graph(graph, out_shapes=fixed)

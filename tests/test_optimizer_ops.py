@@ -1,6 +1,7 @@
 """Optimizer updates of several weights against those of one, and what MXNet has no CPU kernel for."""
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +20,11 @@ def draw(shape, seed, low=-1.0, dtype="float32"):
     return jnp.asarray(np.random.RandomState(seed).uniform(low, 1, shape), dtype)
 
 
-def call(name, attrs, *arrays):
+def call(name, attrs, *arrays) -> tuple[Any, ...]:
     op = registry.get(name)
     with jax.enable_x64(True):
         out = op(op.params.parse(attrs, name), *arrays)
-    return out if isinstance(out, tuple) else (out,)
+    return tuple(out) if isinstance(out, tuple) else (out,)
 
 
 def same(a, b):
@@ -108,12 +109,12 @@ def test_group_adagrad(column):
 def test_reset_arrays():
     zeros = call("reset_arrays", {"num_arrays": "2"}, draw((2, 2), 0), draw((3,), 1, dtype="float16"))
     assert [z.dtype.name for z in zeros] == ["float32", "float16"] and not any(np.asarray(z).any() for z in zeros)
-    op = registry.get("reset_arrays")
+    op: Any = registry.get("reset_arrays")
     assert op.output_names(op.params(num_arrays=2)) == ()
 
 
 def test_rates_do_not_compile_again():
-    op = registry.get("sgd_mom_update")
+    op: Any = registry.get("sgd_mom_update")
     count = 0
 
     def step(lr, momentum, *arrays):

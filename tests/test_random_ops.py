@@ -1,5 +1,7 @@
 """Distributions of the samplers, by scipy's tests on large draws with fixed keys."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from symjax.lowering.errors import ParamError
 N = 20_000
 
 
-def draw(name, attrs, *arrays, seed=5):
+def draw(name, attrs, *arrays, seed=5) -> Any:
     op = registry.get(name)
     extra = {"out_shapes": None} if "out_shapes" in op.asks else {}
     with jax.enable_x64(True):
@@ -56,7 +58,7 @@ def test_discrete(name):
 
 
 def test_rows_have_their_own_parameters():
-    x = draw("_sample_normal", {"shape": (N,)}, np.float32([0, 10]), np.float32([1, 3]))
+    x = draw("_sample_normal", {"shape": (N,)}, np.array([0, 10], np.float32), np.array([1, 3], np.float32))
     assert stats.kstest(x[0], stats.norm(0, 1).cdf).pvalue > 1e-3
     assert stats.kstest(x[1], stats.norm(10, 3).cdf).pvalue > 1e-3
 
@@ -71,7 +73,7 @@ def test_randint_is_uniform_and_wide():
 
 
 def test_multinomial_and_its_log_probability():
-    p = np.float32([[0.1, 0.0, 0.6, 0.3], [1, 0, 0, 0]])
+    p = np.array([[0.1, 0.0, 0.6, 0.3], [1, 0, 0, 0]], np.float32)
     x, logs = draw("_sample_multinomial", {"shape": (N,), "get_prob": True}, p)
     seen = np.bincount(x[0], minlength=4)
     assert seen[1] == 0 and stats.chisquare(seen[[0, 2, 3]], N * p[0][[0, 2, 3]]).pvalue > 1e-3

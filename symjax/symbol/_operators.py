@@ -18,6 +18,9 @@ class Operators(Fluent):
     def _apply(self, op_name: str, others: Sequence[Any], attrs: Mapping[str, str]) -> Any:
         raise NotImplementedError
 
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
     # ---- only for NDArray
 
     def __bool__(self) -> bool:

@@ -27,7 +27,6 @@ class Symbol(Operators):
 
     __slots__ = ("__weakref__", "_graph")
     __array_priority__ = 1000.0
-    __hash__ = object.__hash__
 
     def __init__(self, handle: Graph) -> None:
         self._graph = handle
