@@ -23,6 +23,20 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "ndarray.linalg": ("symjax.ndarray.linalg", None, set()),
     "ndarray.image": ("symjax.ndarray.image", None, set()),
     "ndarray.utils": ("symjax.ndarray.utils", None, _C_INTERFACE | {"c_str", "py_str"}),
+    "symbol": ("symjax.symbol", None, _C_INTERFACE | {"SymbolBase", "SymbolHandle"}),
+    "symbol.Symbol": ("symjax.symbol", "Symbol", set()),
+    "symbol.op": ("symjax.symbol.op", None, set()),
+    "symbol.random": ("symjax.symbol.random", None, set()),
+    "symbol.linalg": ("symjax.symbol.linalg", None, set()),
+    "symbol.image": ("symjax.symbol.image", None, set()),
+    "symbol.contrib": (
+        "symjax.symbol.contrib", None, _C_INTERFACE | {"uniform", "backward_gradientmultiplier", "backward_hawkesll",
+                                                       "backward_index_copy", "backward_quadratic"}),
+    "symbol.sparse": ("symjax.symbol.sparse", None, set()),
+    "executor": ("symjax.executor", None, _C_INTERFACE | {"py_str"}),
+    "executor.Executor": ("symjax.executor", "Executor", set()),
+    "name": ("symjax.name", None, {"classproperty", "with_metaclass"}),
+    "attribute": ("symjax.attribute", None, {"classproperty", "with_metaclass"}),
     "context": ("symjax.context", None, {"check_call", "classproperty", "with_metaclass"}),
     "random": ("symjax.random", None, {"check_call"}),
     "autograd": ("symjax.autograd", None, _C_INTERFACE | {"Symbol"}),
@@ -31,15 +45,27 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
 }
 
 # Names that are known to be missing still. Nothing else may be.
-LATER: dict[str, set[str]] = {
-    "ndarray": {"Custom", "cast_storage", "cumsum"},
-    "ndarray.image": {
-        "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",
-        "random_color_jitter", "random_contrast", "random_flip_left_right", "random_flip_top_bottom", "random_hue",
-        "random_lighting", "random_saturation", "resize", "to_tensor",
-    },
+_IMAGE = {
+    "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",
+    "random_color_jitter", "random_contrast", "random_flip_left_right", "random_flip_top_bottom", "random_hue",
+    "random_lighting", "random_saturation", "resize", "to_tensor",
 }
-
+LATER: dict[str, set[str]] = {
+    "ndarray": {"Custom", "cast_storage"},
+    "symbol": {"Custom", "cast_storage"},
+    "symbol.op": {"Custom", "cast_storage"},
+    "symbol.sparse": {"cast_storage", "retain"},
+    "symbol.image": _IMAGE,
+    "symbol.contrib": {
+        "adamw_update", "calibrate_entropy", "count_sketch", "dequantize", "dgl_adjacency",
+        "dgl_csr_neighbor_non_uniform_sample", "dgl_csr_neighbor_uniform_sample", "dgl_graph_compact", "dgl_subgraph",
+        "edge_id", "getnnz", "hawkesll", "mp_adamw_update", "quantize", "quantize_asym", "quantize_v2", "quantized_act",
+        "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul",
+        "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn",
+        "requantize",
+    },
+    "ndarray.image": _IMAGE,
+}
 
 def parameters(signature: str) -> list[str]:
     """The parameter names of a signature as text."""

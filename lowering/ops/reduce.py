@@ -322,3 +322,22 @@ def broadcast_like(p: BroadcastLikeParams, lhs: Array, rhs: Array) -> Array:
     for a, b in zip(left, right, strict=True):
         shape[one_axis(a, lhs.ndim)] = rhs.shape[one_axis(b, rhs.ndim)]
     return _stretch(lhs, tuple(shape), len(shape))
+
+
+class CumsumParams(Params):
+    axis: int | None = param(None, doc="The axis to add along; None adds along the flattened array.")
+    dtype: Literal["float16", "float32", "float64", "int32", "int64", "int8"] | None = param(
+        None, doc="Type of the sums; None keeps the input's.")
+
+
+def _cumsum_type(p: CumsumParams, ins: list[str | None], outs: list[str | None]) -> tuple[list[str | None],
+                                                                                         list[str | None]]:
+    return ins, [p.dtype or ins[0]]
+
+
+@op("_np_cumsum", aliases=("cumsum",), params=CumsumParams, infer_types=_cumsum_type)
+def cumsum(p: CumsumParams, a: Array) -> Array:
+    """Returns the running sums along `axis`; half precision is added up in float32."""
+    dtype = p.dtype or a.dtype.name
+    x = a if p.axis is not None else a.reshape(-1)
+    return jnp.cumsum(x.astype(wide_dtype(jnp.dtype(dtype))), axis=p.axis or 0).astype(dtype)

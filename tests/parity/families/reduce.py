@@ -138,4 +138,12 @@ def stretching() -> list[Case]:
     ]  # fmt: skip
 
 
-CASES: list[Case] = [*reductions(), *norms(), *args(), *moments(), *finite(), *stretching()]
+def running_sums() -> list[Case]:
+    return [
+        *(op_case("_np_cumsum", {"a": X}, kw) for kw in ({}, {"axis": 1}, {"axis": 0, "dtype": "float64"})),
+        op_case("_np_cumsum", {"a": AWAY}, {"axis": 2}, dtype="float64"),
+        op_case("cumsum", {"a": randint((3, 4), -5, 6)}, {"axis": 1}, dtype="int32", grads=False),
+    ]  # fmt: skip
+
+
+CASES: list[Case] = [*running_sums(), *reductions(), *norms(), *args(), *moments(), *finite(), *stretching()]
