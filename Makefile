@@ -73,7 +73,7 @@ lint: ruff types  ## ruff and pyright
 
 .PHONY: ruff
 ruff: $(stamp)
-	$(PY) -m ruff check . && checked=0 || checked=1; $(PY) -m ruff format --check . && exit $$checked
+	$(PY) -m ruff check .
 
 .PHONY: types
 types: $(stamp)
@@ -104,6 +104,9 @@ oracle: $(oracle_stamp)  ## a separate environment with real MXNet 1.9.1, the re
 oracle-record: $(stamp)  ## record the parity tests' golden files anew
 	@test -n "$$SYMJAX_ORACLE_PYTHON" || $(MAKE) --no-print-directory oracle
 	$(PY) -m tests.parity.record $(RECORD_ARGS)
+	export MXNET_SUBGRAPH_BACKEND=NONE MXNET_MKLDNN_ENABLED=0 MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0; \
+	  oracle="$${SYMJAX_ORACLE_PYTHON:-$(ORACLE_VENV)/bin/python}"; \
+	  "$$oracle" -m tests.face.record && "$$oracle" -m tests.ndarray.record && "$$oracle" tests/oracle/record_params.py
 
 # OVERWRITE=1 keeps the outputs of the run in the .ipynb files
 .PHONY: notebooks
