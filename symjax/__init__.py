@@ -9,11 +9,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from symjax import _absent
+
 __version__ = "0.1.0"
 
-_MODULES = ("attribute", "autograd", "base", "context", "executor", "initializer", "interop", "lowering", "model", "name",
-            "ndarray", "random", "sparse", "symbol", "util")
-_ALIASES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "init": "initializer"}
+_absent.install()
+
+_MODULES = ("attribute", "autograd", "base", "context", "contrib", "dlpack", "executor", "initializer", "interop",
+            "libinfo", "lowering", "lr_scheduler", "model", "name", "ndarray", "optimizer", "random", "registry",
+            "sparse", "symbol", "util")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
     "current_context": "context", "gpu": "context", "gpu_memory_info": "context", "num_gpus": "context",
@@ -37,15 +41,16 @@ if TYPE_CHECKING:
 
 
 def __getattr__(key: str) -> Any:
-    if key in _ALIASES or key in _MODULES:
-        module = importlib.import_module(f"{__name__}.{_ALIASES.get(key, key)}")
-        globals()[key] = module
+    name = _absent.ALIASES.get(key, key)
+    if name in _MODULES:
+        module = globals()[key] = importlib.import_module(f"{__name__}.{name}")
         return module
     if key in _NAMES:
         value = globals()[key] = getattr(importlib.import_module(f"{__name__}.{_NAMES[key]}"), key)
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {key!r}")
+    raise AttributeError(_absent.explain(key) or f"module {__name__!r} has no attribute {key!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_ALIASES, *_NAMES})
+    short = {k for k, v in _absent.ALIASES.items() if v in _MODULES}
+    return sorted({*globals(), *_MODULES, *short, *_NAMES})

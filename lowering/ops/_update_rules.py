@@ -144,3 +144,49 @@ def adagrad(h: Any, w: Array, g: Array, history: Array) -> tuple[Array, Array]:
     g = gradient(h, g)
     history = history + jnp.square(g)
     return w - h.lr * (g / jnp.sqrt(history + h.epsilon) + h.wd * w), history
+
+
+def adadelta(h: Any, w: Array, g: Array, acc_g: Array, acc_delta: Array) -> tuple[Array, ...]:
+    """a = mean of g^2; delta = sqrt(mean of delta^2 + epsilon) / sqrt(a + epsilon) g; w - delta - wd w."""
+    g = gradient(h, g)
+    acc_g = h.rho * acc_g + (1 - h.rho) * jnp.square(g)
+    delta = jnp.sqrt(acc_delta + h.epsilon) / jnp.sqrt(acc_g + h.epsilon) * g
+    return w - delta - h.wd * w, acc_g, h.rho * acc_delta + (1 - h.rho) * jnp.square(delta)
+
+
+def adamax(h: Any, w: Array, g: Array, mean: Array, peak: Array) -> tuple[Array, ...]:
+    """m = mean of d = g + wd w; u = max(beta2 u, |d|); w - lr m / u. Bias correction is the caller's."""
+    d = decayed(h, w, g)
+    mean = h.beta1 * mean + (1 - h.beta1) * d
+    peak = jnp.maximum(h.beta2 * peak, jnp.abs(d))
+    # MXNet: 0 / 0 where the gradient has always been 0.
+    return w - h.lr * mean / peak, mean, peak
+
+
+def nadam(h: Any, w: Array, g: Array, mean: Array, var: Array) -> tuple[Array, ...]:
+    """Means of d = g + wd w and d^2; w - lr (a d + b mean) / (sqrt(c var) + epsilon); the caller gives a, b and c."""
+    d = decayed(h, w, g)
+    mean, var = _moments(h, d, mean, var)
+    step = h.grad_scale * d + h.mean_scale * mean
+    return w - h.lr * step / (jnp.sqrt(h.var_scale * var) + h.epsilon), mean, var
+
+
+def _compensated(h: Any, w: Array, g: Array, previous: Array) -> Array:
+    g = gradient(h, g)
+    return h.lr * (g + h.wd * w + h.lamda * jnp.square(g) * (w - previous))
+
+
+def dcasgd(h: Any, w: Array, g: Array, previous: Array) -> tuple[Array, Array]:
+    """w - lr (g + wd w + lamda g^2 (w - previous)); previous = w."""
+    return w - _compensated(h, w, g, previous), w
+
+
+def dcasgd_mom(h: Any, w: Array, g: Array, mom: Array, previous: Array) -> tuple[Array, ...]:
+    """m = momentum m - lr (g + wd w + lamda g^2 (w - previous)); w + m; previous = w."""
+    mom = h.momentum * mom - _compensated(h, w, g, previous)
+    return w + mom, mom, w
+
+
+def sgld(h: Any, w: Array, g: Array, noise: Array) -> Array:
+    """w - lr/2 (g + wd w) + sqrt(lr) noise."""
+    return w - h.lr / 2 * (gradient(h, g) + h.wd * w) + jnp.sqrt(h.lr) * noise
