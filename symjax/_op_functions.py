@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from symjax.base import _Null
 from symjax.lowering import registry
-from symjax.lowering.errors import ArgumentError
+from symjax.lowering.errors import ArgumentError, did_you_mean
 from symjax.lowering.registry import Op
 
 _PREFIXES = ("contrib", "linalg", "sparse", "image", "random")
@@ -182,6 +182,28 @@ def binder(
         return Bound(inputs, rest)
 
     return bind_variadic if ins.variadic else bind
+
+
+def finder(package: str, make: Callable[[Op, str, str], Callable[..., Any]]) -> Callable[[str, str], Callable[..., Any]]:
+    """Returns `(namespace, name) -> function`, which makes each function once.
+
+    Args:
+      package: the package that shows the functions, "symjax.ndarray" or "symjax.symbol".
+      make: (op, name, module) -> the function.
+
+    What is returned raises AttributeError for a name that the registry does not have; the message names the nearest.
+    """
+
+    @functools.cache
+    def function_in(namespace: str, name: str) -> Callable[..., Any]:
+        op = find_in(namespace, name)
+        module = f"{package}.{namespace}"
+        if op is None:
+            near = "" if name.startswith("__") else did_you_mean(name, names_in(namespace))
+            raise AttributeError(f"module {module!r} has no operator {name!r}.{near}")
+        return make(op, name, module)
+
+    return function_in
 
 
 def fill(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from symjax import _op_functions as common
-from symjax.lowering.errors import did_you_mean
 from symjax.lowering.registry import Op
 from symjax.symbol._compose import attr_text, create_node
 from symjax.symbol.symbol import Symbol
@@ -42,19 +40,7 @@ def make_function(op: Op, name: str, module: str) -> Callable[..., Any]:
     return function
 
 
-@functools.cache
-def function_in(namespace: str, name: str) -> Callable[..., Any]:
-    """Returns the function `name` of a namespace ("op", "linalg", "_internal", …).
-
-    Raises:
-      AttributeError: the registry has none; the message names the nearest.
-    """
-    op = common.find_in(namespace, name)
-    module = f"symjax.symbol.{namespace}"
-    if op is None:
-        near = "" if name.startswith("__") else did_you_mean(name, common.names_in(namespace))
-        raise AttributeError(f"module {module!r} has no operator {name!r}.{near}")
-    return make_function(op, name, module)
+function_in = common.finder("symjax.symbol", make_function)
 
 
 def fill(namespace: str, own: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
