@@ -184,7 +184,7 @@ def binder(
     return bind_variadic if ins.variadic else bind
 
 
-def finder(package: str, make: Callable[[Op, str, str], Callable[..., Any]]) -> Callable[[str, str], Callable[..., Any]]:
+def finder(package: str, make: Callable[[Op, str, str], Callable[..., Any]]) -> Callable[[str, str], Any]:
     """Returns `(namespace, name) -> function`, which makes each function once.
 
     Args:
