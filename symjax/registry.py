@@ -7,7 +7,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from symjax.lowering.errors import ArgumentError, did_you_mean
+from symjax.lowering.errors import ArgumentError, MXNetError, did_you_mean
+
+
+class SpecError(MXNetError, ValueError):
+    """A text does not describe an instance of a registered class."""
+
 
 _REGISTRY: dict[type, dict[str, type]] = {}
 
@@ -69,11 +74,11 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
         try:
             spec = json.loads(text)
         except ValueError as e:
-            raise ArgumentError(f"{nickname} {text!r:.100} is not JSON: {e}") from None
+            raise SpecError(f"{nickname} {text!r:.100} is not JSON: {e}") from None
         if isinstance(spec, dict):
             return create(**spec)
         if not (isinstance(spec, list) and len(spec) == 2 and isinstance(spec[0], str) and isinstance(spec[1], dict)):
-            raise ArgumentError(f'{nickname} {text!r:.100} is not of the form ["name", {{arguments}}]')
+            raise SpecError(f'{nickname} {text!r:.100} is not of the form ["name", {{arguments}}]')
         return create(spec[0], **spec[1])
 
     def create(*args: Any, **kwargs: Any) -> Any:

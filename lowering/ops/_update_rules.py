@@ -24,6 +24,10 @@ class Hyper:
         value = self._replaced[name] if name in self._replaced else getattr(self._params, name)
         return scalar_as(value, self._dtype)
 
+    def rest(self, name: str) -> Array:
+        """1 - a number, before it is rounded to the dtype: in float32, 1 - 0.999 has but four digits."""
+        return scalar_as(1 - getattr(self._params, name), self._dtype)
+
 
 def limited(x: Array, bound: Array) -> Array:
     """Limits x to [-bound, bound]; a negative bound is none."""
@@ -149,15 +153,15 @@ def adagrad(h: Any, w: Array, g: Array, history: Array) -> tuple[Array, Array]:
 def adadelta(h: Any, w: Array, g: Array, acc_g: Array, acc_delta: Array) -> tuple[Array, ...]:
     """a = mean of g^2; delta = sqrt(mean of delta^2 + epsilon) / sqrt(a + epsilon) g; w - delta - wd w."""
     g = gradient(h, g)
-    acc_g = h.rho * acc_g + (1 - h.rho) * jnp.square(g)
+    acc_g = h.rho * acc_g + h.rest("rho") * jnp.square(g)
     delta = jnp.sqrt(acc_delta + h.epsilon) / jnp.sqrt(acc_g + h.epsilon) * g
-    return w - delta - h.wd * w, acc_g, h.rho * acc_delta + (1 - h.rho) * jnp.square(delta)
+    return w - delta - h.wd * w, acc_g, h.rho * acc_delta + h.rest("rho") * jnp.square(delta)
 
 
 def adamax(h: Any, w: Array, g: Array, mean: Array, peak: Array) -> tuple[Array, ...]:
     """m = mean of d = g + wd w; u = max(beta2 u, |d|); w - lr m / u. Bias correction is the caller's."""
     d = decayed(h, w, g)
-    mean = h.beta1 * mean + (1 - h.beta1) * d
+    mean = h.beta1 * mean + h.rest("beta1") * d
     peak = jnp.maximum(h.beta2 * peak, jnp.abs(d))
     # MXNet: 0 / 0 where the gradient has always been 0.
     return w - h.lr * mean / peak, mean, peak
@@ -166,7 +170,8 @@ def adamax(h: Any, w: Array, g: Array, mean: Array, peak: Array) -> tuple[Array,
 def nadam(h: Any, w: Array, g: Array, mean: Array, var: Array) -> tuple[Array, ...]:
     """Means of d = g + wd w and d^2; w - lr (a d + b mean) / (sqrt(c var) + epsilon); the caller gives a, b and c."""
     d = decayed(h, w, g)
-    mean, var = _moments(h, d, mean, var)
+    mean = h.beta1 * mean + h.rest("beta1") * d
+    var = h.beta2 * var + h.rest("beta2") * jnp.square(d)
     step = h.grad_scale * d + h.mean_scale * mean
     return w - h.lr * step / (jnp.sqrt(h.var_scale * var) + h.epsilon), mean, var
 

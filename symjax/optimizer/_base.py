@@ -13,7 +13,6 @@ from symjax.lr_scheduler import LRScheduler
 from symjax.ndarray import NDArray, zeros
 from symjax.ndarray.dispatch import invoke
 from symjax.ndarray.elementwise import op_named
-from symjax.ndarray.storage import NDArrayBase
 from symjax.util import is_np_array
 
 Index = Any
@@ -88,8 +87,8 @@ class Optimizer:
         name = klass.__name__.lower()
         old = Optimizer.opt_registry.get(name)
         if old is not None:
-            warnings.warn(f"WARNING: New optimizer {klass.__module__}.{klass.__name__} is overriding existing optimizer "
-                          f"{old.__module__}.{old.__name__}", UserWarning, stacklevel=2)
+            warnings.warn(f"WARNING: New optimizer {klass.__module__}.{klass.__name__} is overriding existing "
+                          f"optimizer {old.__module__}.{old.__name__}", UserWarning, stacklevel=2)
         Optimizer.opt_registry[name] = klass
         return klass
 
@@ -234,11 +233,12 @@ class Optimizer:
     def _check(self, index: Index, weight: Any, grad: Any) -> None:
         """Refuses what is no dense NDArray."""
         for what, x in (("weight", weight), ("grad", grad)):
-            if not isinstance(x, NDArrayBase):
+            stype = getattr(x, "stype", None)
+            if stype is None:
                 raise ArgumentError(f"{type(self).__name__}: {what} of index {index!r} must be an NDArray, got "
                                     f"{type(x).__name__}")
-            if x.stype != "default":
-                raise StorageError(f"{type(self).__name__}: {what} of index {index!r} has storage type {x.stype}; "
+            if stype != "default":
+                raise StorageError(f"{type(self).__name__}: {what} of index {index!r} has storage type {stype}; "
                                    f"updates are for dense arrays: convert it with tostype('default')")
 
     def _begin(self, index: Index, weight: Any, grad: Any) -> dict[str, Any]:

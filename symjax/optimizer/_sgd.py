@@ -236,8 +236,9 @@ class LARS(_Momentum):
         lrs, wds = self._get_lrs(index), self._get_wds(index)
         params: dict[str, Any] = {"rescale_grad": self.rescale_grad}
         if self.momentum > 0:
-            correct = self.momentum_correction and self.last_lr
-            params["momentum"] = self.momentum * (self.cur_lr / self.last_lr) if correct else self.momentum
+            params["momentum"] = self.momentum
+            if self.momentum_correction and self.last_lr and self.cur_lr is not None:
+                params["momentum"] = self.momentum * (self.cur_lr / self.last_lr)
         if self.clip_gradient:
             params["clip_gradient"] = self.clip_gradient
         for i, w, g, s, lr, wd in zip(index, weight, grad, state, lrs, wds, strict=True):

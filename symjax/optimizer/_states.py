@@ -50,9 +50,9 @@ def loads(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:
         raise TypeError(f"optimizer states are bytes, got {type(data).__name__}")
     if bytes(data[:1]) == b"\x80":
         raise ParamsFormatError(
-            "these optimizer states are a Python pickle, as MXNet writes them (.states files, get_states). A pickle can "
-            "run any code, so symjax does not read it. Either train on with fresh states, or unpickle the file with MXNet "
-            "where you trust it and hand the arrays over: updater.states[index] = mx.nd.array(...), nested in tuples "
+            "these optimizer states are a Python pickle, as MXNet writes them (.states files, get_states). A pickle "
+            "can run any code, so symjax does not read it. Either train on with fresh states, or unpickle the file with "
+            "MXNet where you trust it and hand the arrays over: updater.states[index] = mx.nd.array(...), nested in tuples "
             "as create_state nests them")
     records, names = serialization.read_params(bytes(data))
     arrays = dict(zip(names, records, strict=bool(names)))
@@ -98,8 +98,8 @@ class _Writer:
             if isinstance(value, base):
                 fields = value.__getstate__() if kind == "optimizer" else vars(value)
                 return {kind: _path(type(value)), "fields": self.encode(dict(fields), where)}
-        raise TypeError(f"{where} is a {type(value).__name__}, which optimizer states cannot hold; save them without the "
-                        f"optimizer (dump_optimizer=False)")
+        raise TypeError(f"{where} is a {type(value).__name__}, which optimizer states cannot hold; save them without "
+                        f"the optimizer (dump_optimizer=False)")
 
 
 def _path(cls: type) -> str:
@@ -138,5 +138,5 @@ def _new(kind: str, path: str) -> Any:
     """Makes an empty instance of an optimizer or scheduler class that is defined already."""
     for cls in _subclasses(_KINDS[kind]):
         if _path(cls) == path:
-            return cls.__new__(cls)
+            return object.__new__(cls)
     raise ParamsFormatError(f"optimizer states hold the {kind} {path}, which is not defined; import its module first")

@@ -68,7 +68,8 @@ class Updater:
             groups = [items[k:k + n] for items in by_type.values() for k in range(0, len(items), n)]
         for group in groups:
             indices, weights, grads = zip(*group, strict=True)
-            self.optimizer.update_multi_precision(indices, weights, grads, [self.states[i] for i in indices])
+            update: Any = self.optimizer.update_multi_precision  # one that aggregates takes lists
+            update(indices, weights, grads, [self.states[i] for i in indices])
 
     def sync_state_context(self, state: Any, context: Any) -> Any:
         """Returns a state with its arrays on the device of `context`."""
