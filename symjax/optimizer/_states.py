@@ -51,9 +51,9 @@ def loads(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:
     if bytes(data[:1]) == b"\x80":
         raise ParamsFormatError(
             "these optimizer states are a Python pickle, as MXNet writes them (.states files, get_states). A pickle "
-            "can run any code, so symjax does not read it. Either train on with fresh states, or unpickle the file with "
-            "MXNet where you trust it and hand the arrays over: updater.states[index] = mx.nd.array(...), nested in tuples "
-            "as create_state nests them")
+            "can run any code, so symjax does not read it. Either train on with fresh states, or unpickle the file "
+            "with MXNet where you trust it, and hand the arrays over: updater.states[index] = mx.nd.array(...), "
+            "nested in tuples as create_state nests them")
     records, names = serialization.read_params(bytes(data))
     arrays = dict(zip(names, records, strict=bool(names)))
     text = arrays.get(_MANIFEST)

@@ -116,4 +116,62 @@ def adagrad(x: dict[str, np.ndarray]) -> dict[str, Any]:
     return {"out0": weight, "aux:history": history}
 
 
-CASES: list[Case] = [*singles(), *others()]
+def own() -> list[Case]:
+    """Updates that MXNet has in Python only; `test_optimizer.py` compares them with it as optimizers."""
+    cases = []
+    more = {"wd": 0.05, "rescale_grad": 0.5, "clip_gradient": 0.4}
+    rates = {"lr": 0.1, **more}
+    scales = {"grad_scale": 0.7, "mean_scale": 1.5, "var_scale": 3.0}
+    previous = {"previous": uniform(S)}
+    for name, states, params, formula in (
+        ("adadelta", {"acc_g": POS, "acc_delta": POS}, {**more, "rho": 0.8, "epsilon": 1e-3}, adadelta),
+        ("adamax", {"mean": uniform(S), "peak": POS}, {**rates, "beta1": 0.8, "beta2": 0.95}, adamax),
+        ("nadam", {"mean": uniform(S), "var": POS}, {**rates, **M, **scales}, nadam),
+        ("dcasgd", previous, {**rates, "lamda": 0.5}, dcasgd),
+        ("dcasgd_mom", {"mom": uniform(S), **previous}, {**rates, "lamda": 0.5, "momentum": 0.9}, dcasgd_mom),
+        ("sgld", {}, {**more, "lr": 0.0}, lambda x: {"out0": x["weight"]}),  # without a rate there is no noise
+    ):
+        cases.append(single(f"_symjax_{name}_update", states, params, better=True, expected=formula))
+    return cases
+
+
+def _clipped(x: dict[str, np.ndarray], decay: bool) -> np.ndarray:
+    return np.clip(0.5 * x["grad"] + (0.05 * x["weight"] if decay else 0), -0.4, 0.4)
+
+
+def adadelta(x: dict[str, np.ndarray]) -> dict[str, Any]:
+    g = _clipped(x, False)
+    acc_g = 0.8 * x["acc_g"] + 0.2 * g**2
+    delta = np.sqrt(x["acc_delta"] + 1e-3) / np.sqrt(acc_g + 1e-3) * g
+    return {"out0": 0.95 * x["weight"] - delta, "aux:acc_g": acc_g,
+            "aux:acc_delta": 0.8 * x["acc_delta"] + 0.2 * delta**2}
+
+
+def adamax(x: dict[str, np.ndarray]) -> dict[str, Any]:
+    d = _clipped(x, True)
+    mean, peak = 0.8 * x["mean"] + 0.2 * d, np.maximum(0.95 * x["peak"], np.abs(d))
+    return {"out0": x["weight"] - 0.1 * mean / peak, "aux:mean": mean, "aux:peak": peak}
+
+
+def nadam(x: dict[str, np.ndarray]) -> dict[str, Any]:
+    d = _clipped(x, True)
+    mean, var = 0.8 * x["mean"] + 0.2 * d, 0.95 * x["var"] + 0.05 * d**2
+    step = (0.7 * d + 1.5 * mean) / (np.sqrt(3 * var) + 1e-3)
+    return {"out0": x["weight"] - 0.1 * step, "aux:mean": mean, "aux:var": var}
+
+
+def _compensated(x: dict[str, np.ndarray]) -> np.ndarray:
+    g = _clipped(x, False)
+    return 0.1 * (g + 0.05 * x["weight"] + 0.5 * g**2 * (x["weight"] - x["previous"]))
+
+
+def dcasgd(x: dict[str, np.ndarray]) -> dict[str, Any]:
+    return {"out0": x["weight"] - _compensated(x), "aux:previous": x["weight"]}
+
+
+def dcasgd_mom(x: dict[str, np.ndarray]) -> dict[str, Any]:
+    mom = 0.9 * x["mom"] - _compensated(x)
+    return {"out0": x["weight"] + mom, "aux:mom": mom, "aux:previous": x["weight"]}
+
+
+CASES: list[Case] = [*singles(), *others(), *own()]
