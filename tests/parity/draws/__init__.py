@@ -1,0 +1,1 @@
+"""Random cases by family of ops; see `tests.parity.draw`."""
