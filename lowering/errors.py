@@ -57,6 +57,14 @@ class ArgumentError(MXNetError, TypeError, AssertionError):
     """An operator function is given something else than arrays or symbols (MXNet asserts)."""
 
 
+class FileError(MXNetError, OSError):
+    """A file cannot be opened or written."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file, or the folder that a file should go to, does not exist."""
+
+
 class DeviceError(MXNetError, ValueError):
     """A context names a device that this machine does not have."""
 

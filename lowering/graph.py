@@ -75,7 +75,7 @@ class Node:
             try:
                 self._params = self.op.params.parse(given, self.op.name)
             except MXNetError as e:
-                raise type(e)(f"node {self.name!r}: {e}") from None
+                raise type(e)(f"node {self.name!r}: {e}" if self.name else str(e)) from None
         return self._params
 
     @property

@@ -70,8 +70,9 @@ def param(
       default: value when the text is absent; a parameter without it is required.
       doc: one line for the user.
       ge, le, gt: bounds of a number (checked on every entry of a tuple).
-      traced: a float that varies from call to call (learning rate, scalar operand): imperative calls pass it to the
-        compiled function as an operand, so another value does not compile again. Rules must not branch on it.
+      traced: a number, or a tuple of numbers, that varies from call to call (learning rate, scalar operand): imperative
+        calls pass it to the compiled function as an operand, so another value does not compile again. Rules must not
+        branch on it; they may take the length of a tuple and index it.
       aliases: other spellings of enum values, e.g. {"NONE": None}.
     """
     meta = {_META: Field(doc, ge, le, gt, traced, aliases)}
@@ -85,7 +86,7 @@ class Params:
     """Base of all operator parameter sets; subclasses become frozen keyword-only dataclasses."""
 
     __specs__: ClassVar[dict[str, Spec]]
-    __traced__: ClassVar[tuple[str, ...]]
+    __traced__: ClassVar[dict[str, bool]]  # name -> whether it is a tuple
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -95,7 +96,7 @@ class Params:
             f.name: Spec(f.name, hints[f.name], f.default, f.metadata.get(_META, Field()))
             for f in dataclasses.fields(typing.cast(Any, cls))
         }
-        cls.__traced__ = tuple(n for n, s in cls.__specs__.items() if s.field.traced)
+        cls.__traced__ = {n: typing.get_origin(s.type) is tuple for n, s in cls.__specs__.items() if s.field.traced}
 
     @classmethod
     def parse(cls, attrs: Mapping[str, str], op: str = "") -> typing.Self:
@@ -170,7 +171,7 @@ def _parse(cls: type[Params], items: tuple[tuple[str, str], ...], op: str) -> Pa
         try:
             values[key] = spec.read(str(text))
         except (ValueError, OverflowError) as e:
-            problems.append(f"parameter {key}={text!r} is not {type_name(spec.type)}: {e}")
+            problems.append(f"parameter {key}={text!r}: {e}")
     problems += [
         f"required parameter {n!r} is missing" for n, s in specs.items() if s.required and n not in dict(items)
     ]
@@ -198,7 +199,7 @@ def read_int(text: str) -> int:
         return int(t.rstrip("L"))
     if t in ("True", "False"):
         return int(t == "True")
-    value = float(t)
+    value = _number(t, "an integer")
     if not value.is_integer():
         raise ValueError("expected an integer")
     return int(value)
@@ -209,7 +210,14 @@ def read_float(text: str) -> float:
     t = text.strip()
     if "_" in t:
         raise ValueError("expected a number")
-    return float(t[:-1] if t.endswith(("L", "f")) and len(t) > 1 and t[-2].isdigit() else t)
+    return _number(t[:-1] if t.endswith(("L", "f")) and len(t) > 1 and t[-2].isdigit() else t, "a number")
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"expected {what}") from None
 
 
 def read_tuple(text: str, item: Callable[[str], Any]) -> tuple[Any, ...]:
@@ -231,7 +239,7 @@ def _enum_reader(choices: tuple[Any, ...]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         if text in table:
             return table[text]
-        raise ValueError(f"expected one of {', '.join(table)}{did_you_mean(text, table)}")
+        raise ValueError(f"expected one of {', '.join(table)}.{did_you_mean(text, table)}".removesuffix("."))
 
     return read
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from symjax.libinfo import __version__ as mxnet_version
+
 _TARGET = "symjax"
 
 
@@ -19,12 +21,16 @@ class _Loader(importlib.abc.Loader):
 
     def __init__(self, real: str) -> None:
         self.real = real
+        self.spec: Any = None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return importlib.import_module(self.real)
+        module = importlib.import_module(self.real)
+        self.spec = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to do: the module ran under its own name."""
+        """Gives the module, which ran under its own name, the spec back that the import system took from it."""
+        module.__spec__ = self.spec
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -32,28 +38,49 @@ class _Finder(importlib.abc.MetaPathFinder):
         self.alias = alias
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        if fullname != self.alias and not fullname.startswith(self.alias + "."):
+        if not fullname.startswith(self.alias + "."):
             return None
-        rest = fullname[len(self.alias) :]
-        parent, dot, leaf = rest.rpartition(".")
-        short = {"sym": "symbol", "nd": "ndarray"}.get(leaf, leaf) if dot and not parent else leaf
-        real = _TARGET + (f"{parent}.{short}" if dot else rest)
-        if importlib.util.find_spec(real) is None:
+        short = {"sym": "symbol", "nd": "ndarray"}
+        first, dot, rest = fullname[len(self.alias) + 1 :].partition(".")
+        real = f"{_TARGET}.{short.get(first, first)}{dot}{rest}"
+        if importlib.util.find_spec(real) is None:  # raises, with the reason, for a module of MXNet that symjax lacks
             return None
         return importlib.machinery.ModuleSpec(fullname, _Loader(real), is_package=True)
+
+
+class _Alias(ModuleType):
+    """symjax under another name; only `__version__` differs, which old programs compare with MXNet's releases."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, sys.modules[_TARGET].__doc__)
+        self.__version__ = mxnet_version
+        self.__path__ = list(sys.modules[_TARGET].__path__)
+        self.__file__ = sys.modules[_TARGET].__file__
+        self.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+
+    def __getattr__(self, key: str) -> Any:
+        return getattr(sys.modules[_TARGET], key)
+
+    def __dir__(self) -> list[str]:
+        return dir(sys.modules[_TARGET])
 
 
 def install_as_mxnet(alias: str = "mxnet") -> None:
     """Makes `import mxnet` (and its submodules) give symjax in this process.
 
+    `mxnet.__version__` is then the release whose behaviour symjax has; every other name is symjax's own object.
+    A second call does nothing.
+
     Raises:
       ImportError: the real MXNet is imported already.
     """
     present = sys.modules.get(alias)
-    if present is not None and present.__name__ != _TARGET:
+    if isinstance(present, _Alias):
+        return
+    if present is not None:
         raise ImportError(
             f"{alias} is imported already (from {getattr(present, '__file__', '?')}); call install_as_mxnet first"
         )
-    if not any(isinstance(f, _Finder) and f.alias == alias for f in sys.meta_path):
-        sys.meta_path.insert(0, _Finder(alias))
-    sys.modules[alias] = importlib.import_module(_TARGET)
+    importlib.import_module(_TARGET)
+    sys.meta_path.insert(0, _Finder(alias))
+    sys.modules[alias] = _Alias(alias)

@@ -55,10 +55,14 @@ class Bound:
         return Bound(args, grads, aux, self.reqs, *_outputs(graph, found, types, args, aux))
 
 
+def _not_a_context(ctx: Any) -> str:
+    return f"Context type error: expected a Context such as mx.cpu() or mx.gpu(0), got {ctx!r:.100}"
+
+
 def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any) -> Bound:
     """Checks given arrays; see `symjax.executor.bind`."""
     if not isinstance(ctx, Context):
-        raise TypeError("Context type error")
+        raise TypeError(_not_a_context(ctx))
     graph = symbol._graph
     arg_names, aux_names = [n.name for n in graph.arguments], [n.name for n in graph.aux_states]
     found_args = _arrays("args", args, arg_names, missing=False)
@@ -99,7 +103,7 @@ def simple_bind_arrays(
 ) -> Bound:
     """Infers and allocates; see `symjax.executor.simple_bind`."""
     if not isinstance(ctx, Context):
-        raise TypeError("Context type error")
+        raise TypeError(_not_a_context(ctx))
     graph = symbol._graph
     for k, s in shapes.items():
         if not isinstance(s, (tuple, list)) or any(not isinstance(d, (int, np.integer)) for d in s):
@@ -115,10 +119,12 @@ def simple_bind_arrays(
     found.check()
     open_ = [n for n in graph.inputs if not is_complete(found[Entry(n, 0)])]
     if open_:
-        listed = ", ".join(f"{n.name}: {found[Entry(n, 0)]}" for n in open_)
+        listed = ", ".join(f"{n.name}: {found[Entry(n, 0)] or 'unknown'}" for n in open_)
+        inputs = [n.name for n in graph.inputs]
+        unused = "".join(f"\n  {k!r} is not an input.{did_you_mean(k, inputs)}" for k in shapes if k not in inputs)
         raise BindError(
-            f"simple_bind error: cannot decide shapes for the following arguments (0 means an unknown "
-            f"dimension). Please provide them as inputs: {listed}. Given: {dict(shapes)}"
+            f"simple_bind error: cannot decide the shapes of some arguments (0 means an unknown dimension); please "
+            f"provide them as keywords, such as {open_[0].name}=(2, 3): {listed}. Given: {dict(shapes)}{unused}"
         )
     share: set[str] = set(shared_arg_names or ())
     args = [_shared(n, found, types, ctx, share, shared_buffer) for n in graph.arguments]

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from symjax.lowering.errors import FileError, MissingFileError
+
 _NUMPY_REMEDY = "open it with numpy.load(..., allow_pickle=False) and store the arrays with nd.save"
 _PICKLE = ("a Python pickle", "optimizer states (.states) are pickles; symjax never unpickles a file")
 
@@ -59,13 +61,37 @@ def describe_foreign(head: bytes, size: int) -> tuple[str, str] | None:
     return None
 
 
+@contextlib.contextmanager
+def explained(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
+    """Turns an OSError into a `FileError` (MXNet raises MXNetError there) that names the file and what to look at.
+
+    Args:
+        path: The file as the caller named it.
+        doing: "open" or "write".
+    """
+    try:
+        yield
+    except OSError as e:
+        if isinstance(e, FileError):
+            raise
+        path = os.fspath(path)
+        folder = os.path.dirname(os.path.abspath(path))
+        kind: type[FileError] = FileError
+        text = f"cannot {doing} {path!r}: {e.strerror or e}"
+        if isinstance(e, FileNotFoundError):
+            kind = MissingFileError
+            text += "" if os.path.isdir(folder) else f" (there is no folder {folder!r})"
+            text += "" if os.path.isabs(path) else f"; the working directory is {os.getcwd()!r}"
+        raise kind(text) from e
+
+
 def open_buffer(path: str) -> memoryview:
     """Maps a file read-only, or reads it where it cannot be mapped (a pipe, an empty file).
 
     The map lives as long as a view on it does. Replacing the file by `atomic_write` leaves it intact; cutting the
     file short in place does not, as with every memory map.
     """
-    with open(path, "rb") as file:
+    with explained(path, "open"), open(path, "rb") as file:
         mode = os.fstat(file.fileno())
         if stat.S_ISREG(mode.st_mode) and mode.st_size > 0:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -88,14 +114,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = os.path.realpath(os.fspath(path))
     existing = os.stat(target) if os.path.exists(target) else None
     if existing is not None and not stat.S_ISREG(existing.st_mode):
-        with open(target, "wb") as direct:
+        with explained(path, "write"), open(target, "wb") as direct:
             yield direct
         return
     folder, base = os.path.split(target)
     temporary = os.path.join(folder, f".{base[:100]}.{secrets.token_hex(6)}.tmp")
     # os.open lets the process's umask act; tempfile would make the file private to its owner
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(temporary, flags, 0o666)
+    with explained(path, "write"):
+        descriptor = os.open(temporary, flags, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

@@ -157,13 +157,13 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
       train_mode: accepted; an op is differentiated in the mode it ran in.
 
     Returns:
-      One NDArray, or a list of them as `variables` was.
+      A list with one NDArray for each variable.
 
     Raises:
       MXNetError: a variable is none, or the heads do not depend on it.
     """
-    single = isinstance(variables, storage.NDArrayBase)
-    wanted = [variables] if single else list(variables)
+    # MXNet: a list even for a single variable, although its documentation promises an NDArray then.
+    wanted = [variables] if isinstance(variables, storage.NDArrayBase) else list(variables)
     if not wanted:
         raise MXNetError("autograd.grad needs at least one variable")
     keep = create_graph if retain_graph is None else retain_graph
@@ -174,7 +174,7 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
             raise MXNetError(f"variable {i} is not one that the heads depend on; call attach_grad() on it before "
                              f"record()")
         grads.append(leaves[id(v._tape)][1])
-    return grads[0] if single else grads
+    return grads
 
 
 def get_symbol(x: NDArray) -> Any:

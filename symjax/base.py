@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symjax.lowering.errors import MXNetError
+from symjax.lowering.errors import MXNetError, ShapeError
 
 __all__ = ["MXNetError", "NotImplementedForSymbol", "NotSupportedForSparseNDArray", "build_param_doc", "c_str",
            "classproperty", "data_dir", "data_dir_default", "integer_types", "mx_real_t", "numeric_types", "py_str",
@@ -143,11 +143,28 @@ def add_fileline_to_docstring(module: Any, incursive: bool = True) -> None:
 def dtype_name(dtype: Any) -> str:
     """Returns the name of a dtype given as text, numpy type or dtype object ("float32", "bfloat16", …)."""
     if isinstance(dtype, str):
-        return dtype
+        try:
+            return np.dtype(dtype).name  # "float" and "f4" too
+        except TypeError:
+            return dtype
     if isinstance(dtype, np.dtype):
         # MXNet: bfloat16 is spelt as a structured uint16.
         return "bfloat16" if dtype.names == ("bfloat16",) else dtype.name
     return np.dtype(dtype).name
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """Returns a shape given as an int or a sequence of ints.
+
+    Raises:
+      ShapeError: it is something else.
+    """
+    try:
+        if isinstance(shape, str):
+            raise TypeError
+        return tuple(int(d) for d in shape) if isinstance(shape, Iterable) else (int(shape),)
+    except (TypeError, ValueError):
+        raise ShapeError(f"a shape must be an int or a tuple of ints, got {shape!r}") from None
 
 
 def names_of(items: Iterable[Any]) -> str:

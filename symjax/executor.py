@@ -276,7 +276,11 @@ class Executor:
     # ---- looking inside
 
     def set_monitor_callback(self, callback: MonitorCallback, monitor_all: bool = False) -> None:
-        """Calls `callback(name, array)` for every operator output of each forward (with `monitor_all`, inputs too)."""
+        """Calls `callback(name, array)` for every operator output of each forward.
+
+        With `monitor_all` also for the inputs of the graph and of each operator, in topological order. An operator's
+        input is called `<node>_<input>`; MXNet calls some of them `<node>_input0`.
+        """
         self._monitor = (callback, monitor_all)
 
     def _run_monitored(self, train: bool) -> None:
@@ -296,7 +300,10 @@ class Executor:
                 train,
             )
         values = dict(zip(inside.outputs, outs, strict=True))
-        for n in nodes:
+        for n in self._graph.nodes if everything else nodes:
+            if n.op is None:  # MXNet: an input of the graph counts as an output here
+                callback(_Name(n.name), by_node[n])
+                continue
             if everything:
                 for name, e in zip(n.input_names, n.inputs, strict=True):
                     value = by_node[e.node] if e.node.is_variable else NDArray._from_jax(values[e], self._ctx)

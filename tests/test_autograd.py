@@ -70,9 +70,9 @@ def test_gradients_of_gradients() -> None:
     x = variable(1, 2)
     with autograd.record():
         y = nd.sin(x) * x
-        first = autograd.grad(y, x, create_graph=True)
-        second = autograd.grad(first, x, create_graph=True)
-    third = autograd.grad(second, x)
+        (first,) = autograd.grad(y, x, create_graph=True)
+        (second,) = autograd.grad(first, x, create_graph=True)
+    (third,) = autograd.grad(second, x)
     v = np.array([1.0, 2.0])
     assert numbers(first) == pytest.approx(np.sin(v) + v * np.cos(v), rel=1e-6)
     assert numbers(second) == pytest.approx(2 * np.cos(v) - v * np.sin(v), rel=1e-6)
@@ -180,8 +180,8 @@ def test_a_function_in_python_twice_differentiated() -> None:
 
     x = variable(1, 2)
     with autograd.record():
-        first = autograd.grad(Square()(x), x, create_graph=True)
-    assert numbers(first) == [2, 4] and numbers(autograd.grad(first, x)) == [2, 2]
+        (first,) = autograd.grad(Square()(x), x, create_graph=True)
+    assert numbers(first) == [2, 4] and numbers(autograd.grad(first, x)[0]) == [2, 2]
 
 
 def test_shapes_that_depend_on_values() -> None:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from symjax.base import dtype_name, mx_real_t
+from symjax.base import as_shape, dtype_name, mx_real_t
 from symjax.context import Context, current_context
 from symjax.dlpack import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
 from symjax.lowering.errors import DTypeError
@@ -33,10 +33,6 @@ def _dtype(dtype: Any) -> np.dtype:
     return jnp.dtype(name)
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
-
-
 def _place(value: Any, ctx: Context | str | None) -> Any:
     ctx = current_context() if ctx is None else Context.from_text(ctx) if isinstance(ctx, str) else ctx
     return NDArray._from_jax(to_device(value, ctx), ctx)
@@ -55,7 +51,7 @@ def full(shape: Any, val: Any, ctx: Context | None = None, dtype: Any = mx_real_
     if out is not None:
         out[:] = val
         return out
-    dims, kind = _shape(shape), _dtype(dtype)
+    dims, kind = as_shape(shape), _dtype(dtype)
     if math.prod(dims) <= _ON_HOST:
         return _place(np.full(dims, np.asarray(val).astype(kind), kind), ctx)
     where = current_context() if ctx is None else ctx

@@ -18,12 +18,15 @@ from symjax import random as _random
 from symjax.base import dtype_name
 from symjax.context import Context, current_context
 from symjax.lowering.errors import DTypeError, MissingLoweringError, MXNetError, ParamError, ShapeError
+from symjax.lowering.infer import Contradiction, merge_shapes
 from symjax.lowering.params import to_text
-from symjax.lowering.registry import SAME, Op
+from symjax.lowering.registry import BROADCAST, SAME, Op
 from symjax.ndarray import storage, tape
 from symjax.ndarray.donation import candidates, donating
 from symjax.ndarray.storage import device_scalar
 from symjax.ndarray.tape import STATE
+
+Numbers = float | tuple[float, ...]
 
 _NUMBERS = (float, int, np.floating, np.integer)
 _MAX_ENTRIES = 1 << 14
@@ -87,7 +90,7 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     given = candidates(inputs, out, entry.aux) if (out is not None or entry.aux) and not STATE.recording else ()
     call = entry.call
     with _x64(True):
-        operands = tuple([device_scalar(s, ctx) for s in scalars]) if scalars else ()
+        operands = tuple([_operand(s, ctx) for s in scalars]) if scalars else ()
         try:
             if given and not op.eager:
                 call = donating(call, given, inputs, out, entry.aux, entry.n_out, operands, random_key) or call
@@ -104,13 +107,16 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
 
 
-def _split(op: Op, traced: tuple[str, ...], attrs: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, ...],
-                                                                             tuple[tuple[str, Any], ...]]:
+def _split(op: Op, traced: Mapping[str, bool], attrs: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Numbers, ...],
+                                                                                tuple[tuple[str, Any], ...]]:
     """Separates the parameters that are operands from those that are compiled in."""
     names, scalars, static = [], [], []
     for k, v in attrs.items():
-        if k in traced:
-            if type(v) is not float:
+        many = traced.get(k)
+        if many is not None:
+            if many:
+                v = _numbers(op, k, v)
+            elif type(v) is not float:
                 v = _number(op, k, v)
             if v is not None:
                 spec = op.params.__specs__[k].field
@@ -134,9 +140,31 @@ def _number(op: Op, name: str, value: Any) -> float | None:
         raise ParamError(f"operator {op.name}: parameter {name}={value!r} is not a number: {e}") from None
 
 
-def _check_bounds(op: Op, name: str, value: float) -> None:
+def _numbers(op: Op, name: str, value: Any) -> tuple[float, ...]:
+    if isinstance(value, (tuple, list)):
+        return tuple([v if type(v) is float else _item(op, name, v) for v in value])
     try:
-        op.params.__specs__[name]._check_bounds(value)
+        return tuple(map(float, op.params.__specs__[name].read(attr_text(value))))
+    except (ValueError, TypeError) as e:
+        raise ParamError(f"operator {op.name}: parameter {name}={value!r} is not a tuple of numbers: {e}") from None
+
+
+def _item(op: Op, name: str, value: Any) -> float:
+    if isinstance(value, _NUMBERS) and not isinstance(value, bool):
+        return float(value)
+    raise ParamError(f"operator {op.name}: parameter {name}: {value!r} is not a number")
+
+
+def _operand(value: Numbers, ctx: Context) -> jax.Array:
+    if isinstance(value, tuple):
+        return jax.device_put(np.asarray(value, np.float64), ctx.where[1])
+    return device_scalar(value, ctx)
+
+
+def _check_bounds(op: Op, name: str, value: Numbers) -> None:
+    try:
+        for v in value if isinstance(value, tuple) else (value,):
+            op.params.__specs__[name]._check_bounds(v)
     except ValueError as e:
         raise ParamError(f"operator {op.name}: parameter {name}={value!r} {e}") from None
 
@@ -168,7 +196,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, ...], scalars: tuple[float, ...],
+def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, ...], scalars: tuple[Numbers, ...],
            static: tuple[tuple[str, Any], ...], out_shapes: Any) -> _Entry:
     if "subgraphs" in op.asks:
         raise MissingLoweringError(f"operator {op.name} has subgraphs and exists in symbols only; mx.nd.contrib has "
@@ -220,11 +248,11 @@ def pure_function(op: Op, params: Any, names: tuple[str, ...], platform: str, tr
 
 
 def check_inputs(op: Op, params: Any, arrays: Sequence[Any]) -> None:
-    """Checks dtypes, and for elementwise ops shapes, of an application.
+    """Checks the dtypes and shapes of an application, as far as the op's declaration tells what they must be.
 
     Raises:
       DTypeError: dtypes differ where the op wants one; MXNet has no implicit promotion.
-      ShapeError: shapes differ where the op wants one.
+      ShapeError: a shape is not the one that the op wants.
     """
     names = op.input_names(params)
     types = [a.dtype.name for a in arrays]
@@ -236,11 +264,30 @@ def check_inputs(op: Op, params: Any, arrays: Sequence[Any]) -> None:
         if want is not None and want != have:
             raise DTypeError(f"operator {op.name}: argument {name!r}: expected dtype {want}, got {have}; there is no "
                              f"implicit promotion, convert with astype")
+    _check_shapes(op, params, names, [tuple(a.shape) for a in arrays])
+
+
+def _check_shapes(op: Op, params: Any, names: Sequence[str], shapes: list[tuple[int, ...]]) -> None:
+    tail = ""
+    if op.shape == BROADCAST:
+        try:
+            np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise ShapeError(f"operator {op.name}: shapes {' and '.join(map(str, shapes))} cannot be broadcast "
+                             f"together") from None
+        return
     if op.shape == SAME:
-        for name, a in zip(names, arrays, strict=False):
-            if a.shape != arrays[0].shape:
-                raise ShapeError(f"operator {op.name}: argument {name!r}: expected shape {arrays[0].shape}, got "
-                                 f"{a.shape}; the operator needs equal shapes (broadcast_* operators stretch)")
+        expected: Sequence[Any] = shapes[:1] * len(shapes)
+        tail = "; the operator needs equal shapes (broadcast_* operators stretch)"
+    elif op.infer_inputs is not None and all(d > 0 for s in shapes for d in s):  # inference reads a 0 as unknown
+        expected = op.infer_inputs(params, list(shapes), [None] * len(op.output_names(params)))
+    else:
+        return
+    for name, have, want in zip(names, shapes, expected, strict=False):
+        try:
+            merge_shapes(have, want)
+        except Contradiction:
+            raise ShapeError(f"operator {op.name}: argument {name!r}: expected shape {want}, got {have}{tail}") from None
 
 
 def _explain(e: Exception, op: Op, entry: _Entry, inputs: Sequence[Any]) -> Exception:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symjax.attribute import AttrScope
-from symjax.base import integer_types
+from symjax.base import as_shape, integer_types
 from symjax.lowering.graph import Entry, Node
 from symjax.lowering.infer import TYPE_FLAGS
 from symjax.name import current
@@ -53,7 +53,7 @@ def var(
         raise TypeError("Expect a string for variable `name`")
     attrs = current(AttrScope).get(attr)
     known = {
-        "shape": None if shape is None else str(_plain(shape)),
+        "shape": None if shape is None else str(as_shape(shape)),
         "lr_mult": _text(lr_mult),
         "wd_mult": _text(wd_mult),
         "dtype": None if dtype is None else str(_type_flag(dtype)),
@@ -77,10 +77,6 @@ def var(
 
 
 Variable = var
-
-
-def _plain(shape: Any) -> tuple[int, ...]:
-    return tuple(int(d) for d in ((shape,) if isinstance(shape, (int, np.integer)) else shape))
 
 
 def _text(value: Any) -> str | None:

@@ -444,17 +444,16 @@ def load(fname: str | os.PathLike[str]) -> Symbol:
     """Reads a symbol JSON file written by MXNet 0.7 or later, or by symjax.
 
     Raises:
-      MXNetError: the file cannot be opened.
+      FileError: the file cannot be opened (an MXNetError and an OSError).
       GraphFormatError: it is not a graph.
       UnknownOpError: it has unregistered operators; all are listed.
     """
     if not isinstance(fname, (str, os.PathLike)):
         raise TypeError("fname need to be string")
-    try:
-        with open(fname, "rb") as f:
-            text = f.read()
-    except OSError as e:
-        raise MXNetError(f"cannot open {os.fspath(fname)!r}: {e.strerror or e}") from e
+    from symjax._files import explained
+
+    with explained(fname, "open"), open(fname, "rb") as f:
+        text = f.read()
     return Symbol(_json.loads(text, source=os.fspath(fname)))
 
 
