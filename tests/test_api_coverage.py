@@ -41,6 +41,10 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "random": ("symjax.random", None, {"check_call"}),
     "autograd": ("symjax.autograd", None, _C_INTERFACE | {"Symbol"}),
     "base": ("symjax.base", None, _C_INTERFACE),
+    "optimizer": ("symjax.optimizer", None, set()),
+    "lr_scheduler": ("symjax.lr_scheduler", None, set()),
+    "initializer": ("symjax.initializer", None, set()),
+    "registry": ("symjax.registry", None, set()),
     "util": ("symjax.util", None, {"check_call", "np_ufunc_legal_option", "wrap_np_binary_func", "wrap_np_unary_func"}),
 }
 
@@ -139,3 +143,22 @@ def test_coverage(part: str, surface: dict[str, Any], capsys: pytest.CaptureFixt
                 print(f"  {title}: {'; '.join(items)}")
     assert set(absent) <= LATER.get(part, set())
     assert not incomplete
+
+
+@pytest.mark.parametrize("module", ["optimizer", "lr_scheduler", "initializer"])
+def test_methods_and_defaults(module: str, surface: dict[str, Any]) -> None:
+    """Every method of every class has MXNet's parameters, in its order and with its defaults."""
+    owner, wrong = importlib.import_module(f"symjax.{module}"), []
+    for cls, what in surface[module].items():
+        if cls == "NDArray" or not isinstance(what, dict):
+            continue
+        for name, text in what["methods"].items():
+            have = inspect.getattr_static(getattr(owner, cls), name, None) or getattr(getattr(owner, cls), name)
+            if text == "property":
+                assert isinstance(have, property), f"{cls}.{name}"
+                continue
+            theirs = inspect.signature(eval(f"lambda {text[1:-1]}: 0")).parameters.values()
+            mine = inspect.signature(getattr(have, "__func__", have)).parameters.values()
+            if [(p.name, p.default, p.kind) for p in mine] != [(p.name, p.default, p.kind) for p in theirs]:
+                wrong.append(f"{cls}.{name}: {', '.join(map(str, mine))} instead of {text}")
+    assert not wrong

@@ -292,7 +292,7 @@ class LAMB(_TwoMoments):
         own, prefix = ([copy], "mp_") if mixed else ([], "")
         step = invoke(op_named(f"{prefix}lamb_update_phase1"), (weight, grad, mean, var, *own), params)
         # MXNet: the norm is that of the half-precision weight, not of its float32 copy.
-        norms = [_norm(weight), _norm(step)]
+        norms = [_norm(x, "float32" if mixed else weight._dtype.name) for x in (weight, step)]
         invoke(op_named(f"{prefix}lamb_update_phase2"), (weight, step, *norms, *own), rate, weight)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
@@ -304,6 +304,6 @@ class LAMB(_TwoMoments):
         self._each(index, weight, grad, state, True)
 
 
-def _norm(x: NDArray) -> NDArray:
+def _norm(x: NDArray, dtype: str) -> NDArray:
     """The Euclidean norm, of shape (1,)."""
-    return invoke(op_named("norm"), (x,), {"out_dtype": "float32"} if x._dtype.itemsize == 2 else {})
+    return invoke(op_named("norm"), (x,), {} if x._dtype.name == dtype else {"out_dtype": dtype})
