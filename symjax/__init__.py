@@ -28,7 +28,22 @@ _NAMES = {
 }
 
 if TYPE_CHECKING:
-    from symjax import attribute, base, context, executor, lowering, name, ndarray, random, symbol
+    from symjax import (
+        attribute,
+        base,
+        context,
+        executor,
+        initializer,
+        lowering,
+        lr_scheduler,
+        name,
+        ndarray,
+        optimizer,
+        random,
+        registry,
+        symbol,
+    )
+    from symjax import initializer as init
     from symjax import ndarray as nd
     from symjax import symbol as sym
     from symjax.attribute import AttrScope
