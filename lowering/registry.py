@@ -83,6 +83,7 @@ class Op:
       is_loss: its gradient ignores the head gradient, so `backward()` needs none for it.
       input_attrs: hidden attributes that an implicitly created input variable gets, by input name.
       eager: the result's shape depends on values, so graphs with it run node by node instead of compiled.
+      num_subgraphs: how many subgraphs a node of it has.
       infer_outputs: (params, input shapes) -> output shapes, only where the shape depends on values or is costly to
         evaluate; None: the rule is evaluated abstractly.
       aux_in_forward: its auxiliary states change with every forward pass (optimizer updates), not with a backward one.
@@ -109,6 +110,7 @@ class Op:
     variants: list[Variant] = dataclasses.field(default_factory=list)
     aux_in_forward: bool = False
     eager: bool = False
+    num_subgraphs: int = 0
 
     def __call__(self, params: Any, *inputs: Any, **asked: Any) -> Any:
         return self.rule(params, *inputs, **asked)
@@ -163,13 +165,15 @@ def op(
     source: str | None = None,
     aux_in_forward: bool = False,
     eager: bool = False,
+    num_subgraphs: int = 0,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Registers the decorated lowering rule as an operator; see the module's text and `Op`.
 
     `inputs` defaults to the rule's positional argument names after `params` (auxiliary states included); a function of
     the parameters where their number varies (`no_bias`); so may be `aux`. `outputs` is a tuple of suffixes, a count
     (names "output0", "output1", …; "output" for one), or a function of the parameters giving either. `all_inputs` lists
-    every input name there can be, for signatures; needed only where `inputs` is a function and not variadic.
+    every input name there can be, for signatures; needed only where `inputs` is a function and not variadic. It is
+    `("*data",)` where any number of inputs is given by position and no parameter counts them all.
 
     Raises:
       MXNetError: a name is taken; the message names both places.
@@ -210,7 +214,11 @@ def op(
             asks=frozenset(n for n in _ASKABLE if n in sig.parameters),
             aux_in_forward=aux_in_forward,
             eager=eager,
+            num_subgraphs=num_subgraphs,
         )
+        if bool(num_subgraphs) != ("subgraphs" in made.asks):
+            raise MXNetError(f"operator {name!r}: num_subgraphs is {num_subgraphs}, but its rule asks for "
+                             f"{'' if 'subgraphs' in made.asks else 'no '}subgraphs")
         made.num_visible = _count(num_visible, made)
         for n in (name, *made.aliases):
             if n in _OPS:

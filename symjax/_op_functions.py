@@ -68,6 +68,8 @@ class Inputs(NamedTuple):
 def inputs_of(op: Op) -> Inputs:
     """Returns the tensor arguments; all of them optional ones too, in the order of the op."""
     star = next((n for n, q in inspect.signature(op.rule).parameters.items() if q.kind is q.VAR_POSITIONAL), None)
+    if op.all_inputs and op.all_inputs[0].startswith("*"):
+        return Inputs((), op.all_inputs[0][1:])
     if op.variadic or (star and not op.all_inputs):
         return Inputs((), star or "data")
     return Inputs(op.all_inputs, None)

@@ -9,6 +9,7 @@ import pytest
 
 import symjax as mx
 from symjax.lowering import registry
+from symjax.lowering.errors import GraphFormatError
 from symjax.lowering.ops.rnn import RNNParams, parameter_size
 
 
@@ -135,3 +136,49 @@ def test_rnn_sequence_length_equals_the_short_sequence():
     np.testing.assert_allclose(out[:3, :1], short, rtol=1e-5)
     np.testing.assert_allclose(final[:, :1], short_final, rtol=1e-5)
     assert not np.any(np.asarray(out[3:, 0]))
+
+
+def _graphs() -> list[dict]:
+    i, x = mx.sym.var("i"), mx.sym.var("x")
+    looped, final = mx.sym.contrib.while_loop(
+        lambda i, x: i < 3, lambda i, x: (i * x, (i + 1, x)), (i, x), max_iterations=4
+    )
+    scanned, last = mx.sym.contrib.foreach(lambda d, s: (d * s[0], [s[0] + d]), x, [i])
+    chosen = mx.sym.contrib.cond(i.sum() < 3, lambda: x * i, lambda: x + i)
+    groups = (mx.sym.Group([looped, *final]), mx.sym.Group([scanned, *last]), chosen)
+    return [json.loads(g.tojson()) for g in groups]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_contradictory_locations_are_mxnet_errors(number):
+    text = json.dumps(_graphs()[number])
+    refused = 0
+    for name in next(n for n in json.loads(text)["nodes"] if "subgraphs" in n)["attrs"]:
+        for value in ("()", "(0,)", "(0, 1)", "(0, 0)", "(5,)", "(-1,)", "(0, 1, 2)", "0", "3", "99"):
+            doc = json.loads(text)
+            next(n for n in doc["nodes"] if "subgraphs" in n)["attrs"][name] = value
+            try:
+                symbol = mx.sym.load_json(json.dumps(doc))
+                symbol.infer_type(i="float32", x="float32")
+                symbol.infer_shape(i=(1,), x=(1,))
+            except mx.base.MXNetError:
+                refused += 1
+    assert refused > 15
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_node_has_the_declared_number_of_subgraphs(number):
+    doc = _graphs()[number]
+    node = next(n for n in doc["nodes"] if "subgraphs" in n)
+    node["subgraphs"].append(node["subgraphs"][0])
+    with pytest.raises(GraphFormatError, match=f"it has {len(node['subgraphs'])} subgraphs"):
+        mx.sym.load_json(json.dumps(doc))
+    plain = json.loads(mx.sym.tanh(mx.sym.var("x")).tojson())
+    plain["nodes"][1]["subgraphs"] = node["subgraphs"][:1]
+    with pytest.raises(GraphFormatError, match="it has 1 subgraphs, expected none"):
+        mx.sym.load_json(json.dumps(plain))
+
+
+def test_an_op_whose_rule_asks_for_subgraphs_says_how_many():
+    with pytest.raises(mx.base.MXNetError, match="num_subgraphs is 0"):
+        registry.op("test_without_number")(lambda p, data, *, subgraphs: data)

@@ -104,6 +104,28 @@ def test_other_scalars_and_rates_do_not_compile() -> None:
     assert n.n == 0
 
 
+def test_other_rates_of_several_weights_do_not_compile() -> None:
+    w, g, v, h = (nd.array([[1.0, 2.0], [3.0, 4.0]]) for _ in range(4))
+    mean, var = nd.zeros((2, 2)), nd.ones((2, 2))
+
+    def step(lr: float, t: int) -> None:
+        nd.multi_sgd_update(w, g, v, h, out=[w, v], lrs=(lr, 2 * lr), wds=[lr / 10, 0], num_weights=2)
+        nd._internal._multi_lamb_update(w, g, mean, var, out=w, learning_rates=lr, wds="(0.1,)", step_count=(t,))
+
+    step(0.1, 1)
+    with compiles() as n:
+        for i in range(2, 6):
+            step(0.1 / i, i)
+    assert n.n == 0
+    w, g = nd.array([1.0]), nd.array([2.0])
+    assert numbers(nd.multi_sgd_update(w, g, lrs=(0.5,), wds=(1,))) == [-0.5]
+    assert numbers(nd.multi_sgd_update(w, g, lrs=(0.25,), wds=(0,))) == [0.5]
+    with pytest.raises(ParamError, match="lrs has 2 values for 1 weights"):
+        nd.multi_sgd_update(w, g, lrs=(0.5, 1), wds=(1,))
+    with pytest.raises(ParamError, match="'a' is not a number"):
+        nd.multi_sgd_update(w, g, lrs=("a",), wds=(1,))
+
+
 def test_update_writes_the_state_in_place() -> None:
     w, g, m = nd.array([1.0]), nd.array([2.0]), nd.array([0.5])
     assert nd.sgd_mom_update(w, g, m, out=w, lr=0.5, momentum=0.5) is w

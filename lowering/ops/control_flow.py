@@ -37,7 +37,13 @@ def _step_key(key: Any, step: Array) -> Any:
     return None if key is None else jax.random.fold_in(key, step)
 
 
+def _count(what: str, values: Sequence[Any], expected: int) -> None:
+    if len(values) != expected:
+        raise ParamError(f"the subgraph gives {len(values)} new {what}s, but the *_locs parameters name {expected}")
+
+
 def _same(what: str, old: Sequence[Array], new: Sequence[Array]) -> None:
+    _count(what, new, len(old))
     for i, (a, b) in enumerate(zip(old, new, strict=True)):
         if a.shape != b.shape or a.dtype != b.dtype:
             raise ShapeError(f"{what} {i} changes from {a.dtype}{list(a.shape)} to {b.dtype}{list(b.shape)}; it must "
@@ -60,26 +66,31 @@ def _first(a: str | None, b: str | None) -> str | None:
 
 class ForeachParams(Params):
     num_args: int = param(doc="Number of inputs, the subgraph counted as one.", ge=1)
-    num_outputs: int = param(doc="Number of outputs: those of the iterations, then the final states.")
-    num_out_data: int = param(doc="How many outputs collect a value of every iteration.")
+    num_outputs: int = param(doc="Number of outputs: those of the iterations, then the final states.", ge=0)
+    num_out_data: int = param(doc="How many outputs collect a value of every iteration.", ge=0)
     in_state_locs: Shape = param(doc="Inputs of the subgraph that are states.")
     in_data_locs: Shape = param(doc="Inputs of the subgraph that are slices of the data.")
     remain_locs: Shape = param(doc="Inputs of the subgraph that stay the same in every iteration.")
 
 
+def _order(p: ForeachParams, count: int) -> Shape:
+    """The inputs of the subgraph in the order of the node's."""
+    locs = (*p.in_data_locs, *p.in_state_locs, *p.remain_locs)
+    if sorted(locs) != list(range(count)):
+        raise ParamError(f"in_data_locs={p.in_data_locs}, in_state_locs={p.in_state_locs} and remain_locs="
+                         f"{p.remain_locs} must name each of the {count} inputs once")
+    return locs
+
+
 def _body_inputs(p: ForeachParams, values: Sequence[Any]) -> list[Any]:
     """Puts data, states and the rest, the order of the node's inputs, into the order of the subgraph's."""
-    locs = (*p.in_data_locs, *p.in_state_locs, *p.remain_locs)
-    if sorted(locs) != list(range(len(values))):
-        raise ParamError(f"in_data_locs={p.in_data_locs}, in_state_locs={p.in_state_locs} and remain_locs="
-                         f"{p.remain_locs} must name each of the {len(values)} inputs once")
-    placed = dict(zip(locs, values, strict=True))
+    placed = dict(zip(_order(p, len(values)), values, strict=True))
     return [placed[i] for i in range(len(values))]
 
 
 def _from_body(p: ForeachParams, values: Sequence[Any]) -> list[Any]:
     """The inverse of `_body_inputs`."""
-    return [values[i] for i in (*p.in_data_locs, *p.in_state_locs, *p.remain_locs)]
+    return [values[i] for i in _order(p, len(values))]
 
 
 def _with_states(p: ForeachParams, ins: Sequence[Any], outs: Sequence[Any],
@@ -87,6 +98,8 @@ def _with_states(p: ForeachParams, ins: Sequence[Any], outs: Sequence[Any],
     """The inputs with what is known of the final states."""
     n = len(p.in_data_locs)
     out = list(ins)
+    _order(p, len(out))
+    _count("state", outs[p.num_out_data:], len(p.in_state_locs))
     for i, final in enumerate(outs[p.num_out_data:]):
         out[n + i] = merge(out[n + i], final)
     return out
@@ -111,7 +124,7 @@ def _foreach_types(p: ForeachParams, ins: Types, outs: Types, *, subgraphs: Subg
     return _from_body(p, found), inner
 
 
-@op("_foreach", params=ForeachParams, inputs=lambda p: _data_names(p, 1), all_inputs=("data",),
+@op("_foreach", params=ForeachParams, inputs=lambda p: _data_names(p, 1), all_inputs=("*data",), num_subgraphs=1,
     outputs=lambda p: p.num_outputs, infer_inputs=_infer_foreach, infer_types=_foreach_types)
 def foreach(p: ForeachParams, *inputs: Array, train: bool, key: Any, subgraphs: Subgraphs) -> tuple[Array, ...]:
     """Runs the subgraph on each slice of the data along axis 0, carrying states.
@@ -148,8 +161,8 @@ def foreach(p: ForeachParams, *inputs: Array, train: bool, key: Any, subgraphs: 
 
 class WhileLoopParams(Params):
     num_args: int = param(doc="Number of inputs, the two subgraphs counted as one each.", ge=2)
-    num_outputs: int = param(doc="Number of outputs: those of the iterations, then the final loop variables.")
-    num_out_data: int = param(doc="How many outputs collect a value of every iteration.")
+    num_outputs: int = param(doc="Number of outputs: those of the iterations, then the final loop variables.", ge=0)
+    num_out_data: int = param(doc="How many outputs collect a value of every iteration.", ge=0)
     max_iterations: int = param(doc="Bound on the iterations, and length of the collected outputs.")
     cond_input_locs: Shape = param(doc="Inputs of the node that the condition takes.")
     func_input_locs: Shape = param(doc="Inputs of the node that the body takes.")
@@ -169,6 +182,7 @@ def _scalar(outs: list[Array], what: str) -> Array:
 
 def _spread(ins: list[Any], locs: Sequence[int], found: Sequence[Any],
             merge: Callable[[Any, Any], Any]) -> None:
+    _count("loop variable", found, len(locs))
     for i, value in zip(locs, found, strict=True):
         ins[i] = merge(ins[i], value)
 
@@ -194,7 +208,7 @@ def _while_types(p: WhileLoopParams, ins: Types, outs: Types, *, subgraphs: Subg
     return ins, inner
 
 
-@op("_while_loop", params=WhileLoopParams, inputs=lambda p: _data_names(p, 2), all_inputs=("data",),
+@op("_while_loop", params=WhileLoopParams, inputs=lambda p: _data_names(p, 2), all_inputs=("*data",), num_subgraphs=2,
     outputs=lambda p: p.num_outputs, infer_inputs=_infer_while, infer_types=_while_types)
 def while_loop(p: WhileLoopParams, *inputs: Array, train: bool, key: Any, subgraphs: Subgraphs) -> tuple[Array, ...]:
     """Runs the body while the condition holds, at most `max_iterations` times.
@@ -274,7 +288,7 @@ def _cond_types(p: CondParams, ins: Types, outs: Types, *, subgraphs: Subgraphs)
     return ins, outs
 
 
-@op("_cond", params=CondParams, inputs=lambda p: _data_names(p, 3), all_inputs=("data",),
+@op("_cond", params=CondParams, inputs=lambda p: _data_names(p, 3), all_inputs=("*data",), num_subgraphs=3,
     outputs=lambda p: p.num_outputs, infer_inputs=_infer_cond, infer_types=_cond_types)
 def cond(p: CondParams, *inputs: Array, train: bool, key: Any, subgraphs: Subgraphs) -> tuple[Array, ...]:
     """Runs one of two subgraphs, by the number that the first subgraph gives (0: the second branch).

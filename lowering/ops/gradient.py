@@ -43,6 +43,7 @@ def _types(p: GradientParams, ins: list[Any], outs: list[Any], *, subgraphs: Any
     aux=_aux,
     outputs=lambda p: len(p.wrt),
     variadic="num_args",
+    num_subgraphs=1,
     infer_inputs=_shapes,
     infer_types=_types,
     infer_outputs=lambda p, ins: [ins[i] for i in p.wrt],

@@ -22,11 +22,11 @@ def _count() -> Any:
 
 
 def _lrs() -> Any:
-    return param(doc="Learning rate of each weight.")
+    return param(doc="Learning rate of each weight.", traced=True)
 
 
 def _wds() -> Any:
-    return param(doc="Weight decay of each weight.")
+    return param(doc="Weight decay of each weight.", traced=True)
 
 
 class MultiSgdParams(Params):
@@ -65,7 +65,7 @@ class MultiAdamWParams(Params):
     beta2: float = number(0.999, "Decay of the mean of squares.")
     epsilon: float = number(1e-8, "Added to the root.")
     wds: Floats = _wds()
-    etas: Floats = param(doc="Factor of the whole step (schedule), of each weight.")
+    etas: Floats = param(doc="Factor of the whole step (schedule), of each weight.", traced=True)
     clip_gradient: float = clipping()
     num_weights: int = _count()
 
@@ -81,7 +81,7 @@ class MultiLambParams(Params):
     upper_bound: float = number(-1.0, "Greatest norm of a weight; negative: none.")
     clip_gradient: float = clipping()
     bias_correction: bool = param(True, doc="Whether the means are divided by 1 - beta^t.")
-    step_count: Shape = param(doc="Number of the update, from 1, of each weight.")
+    step_count: Shape = param(doc="Number of the update, from 1, of each weight.", traced=True)
     num_tensors: int = _count()
 
 
@@ -157,7 +157,7 @@ def _register(name: str, params: type[Params], layout: _Layout, update: Update, 
     rule.__doc__ = f"Returns the updated weights. {text}" + (
         "\n\nAll is computed on the float32 copies of half-precision weights." if layout.mixed else "")
     op(name, params=params, inputs=layout.names, aux=layout.aux, aux_in_forward=True,
-       outputs=layout.number, infer_inputs=layout.shapes, infer_types=layout.types, all_inputs=("data",),
+       outputs=layout.number, infer_inputs=layout.shapes, infer_types=layout.types, all_inputs=("*data",),
        source=f"{__file__}:{name}")(rule)
 
 

@@ -125,10 +125,10 @@ def _lowest(dtype: Any) -> Any:
     return jnp.finfo(dtype).min if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).min
 
 
-def _first_max(taps: Iterator[Array]) -> Array:
+def _first_max(taps: Iterator[Array], lowest: Any = None) -> Array:
     """The maximum; its gradient goes to the first of equal elements, and NaN loses to any number."""
     first = next(taps)
-    lowest = jnp.asarray(_lowest(first.dtype), first.dtype)
+    lowest = jnp.asarray(_lowest(first.dtype) if lowest is None else lowest, first.dtype)
     start = jnp.where(first > lowest, first, lowest)
     return functools.reduce(lambda best, x: jnp.where(x > best, x, best), taps, start)
 
@@ -237,15 +237,15 @@ def pooling(p: PoolingParams, data: Array) -> Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _tied_max(x: Array, axes: tuple[_Axis, ...]) -> Array:
-    """The maximum of each window; every element that equals it gets the whole gradient."""
-    return _first_max(_taps(x, axes, _lowest(x.dtype)))
+    """The maximum of each window; every element that equals it gets the whole gradient. -inf: nothing is in it."""
+    return _first_max(_taps(x, axes, -jnp.inf), -jnp.inf)
 
 
 @_tied_max.defjvp
 def _tied_max_jvp(axes: tuple[_Axis, ...], primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     x, t = primals[0], tangents[0]
     out = _tied_max(x, axes)
-    pairs = zip(_taps(x, axes, _lowest(x.dtype)), _taps(t, axes, 0), strict=True)
+    pairs = zip(_taps(x, axes, -jnp.inf), _taps(t, axes, 0), strict=True)
     return out, functools.reduce(jnp.add, (jnp.where(v == out, d, jnp.zeros((), x.dtype)) for v, d in pairs))
 
 
@@ -253,12 +253,8 @@ def _v1_axes(p: PoolingV1Params, layout: Layout, shape: Sequence[int]) -> tuple[
     """The windows of Pooling_v1 on data that is already padded."""
     if p.global_pool:
         return tuple(_Axis(a, shape[a], shape[a], 1, 0, 1) for a in layout.spatial)
-    made = []
-    for a in _axes(PoolingParams.parse({"kernel": str(p.kernel), "stride": str(p.stride)}), layout, shape):
-        room = a.size - a.kernel
-        up = min(room + a.stride - 1, a.size - 1) if p.pooling_convention == "full" else room
-        made.append(dataclasses.replace(a, out=up // a.stride + 1))
-    return tuple(made)
+    same = {"kernel": str(p.kernel), "stride": str(p.stride), "pooling_convention": p.pooling_convention}
+    return tuple(_axes(PoolingParams.parse(same), layout, shape))
 
 
 @op("Pooling_v1", params=PoolingV1Params)

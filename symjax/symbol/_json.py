@@ -308,8 +308,11 @@ class _Reader:
             return
         if n.op.source == "unregistered":
             return
-        if "subgraphs" in n.op.asks and not n.subgraphs:
-            raise self.fail(f"node {n.name!r} ({n.op.name})", "it has no subgraphs")
+        if len(n.subgraphs) != n.op.num_subgraphs:
+            raise self.fail(
+                f"node {n.name!r} ({n.op.name})",
+                f"it has {len(n.subgraphs) or 'no'} subgraphs, expected {n.op.num_subgraphs or 'none'}",
+            )
         try:
             if n.op.variadic and len(n.input_names) != len(n.inputs):
                 raise self.fail(

@@ -88,5 +88,7 @@ CASES: list[Case] = [
     *(op_case("Pooling_v1", {"data": DATA[2]}, {"global_pool": True, "kernel": (1, 1), "pool_type": k})
       for k in ("max", "avg", "sum")),
     op_case("Pooling_v1", {"data": TIED}, {"kernel": (2, 2)}, id="ties"),
+    *(op_case("Pooling_v1", {"data": distinct((1, 2, 2, 1))}, {"kernel": (2, 2), "stride": (2, 4), "pad": (0, 1),
+              "pool_type": k, "pooling_convention": "full"}, id=f"empty_window_{k}") for k in ("max", "avg", "sum")),
     op_case("Pooling_v1", {"data": distinct((2, 2, 6, 6), -2, -1)}, {"kernel": (3, 3), "pad": (1, 1)}, id="negative"),
 ]  # fmt: skip
