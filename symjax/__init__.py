@@ -68,4 +68,5 @@ def __getattr__(key: str) -> Any:
 
 def __dir__() -> list[str]:
     short = {k for k, v in _absent.ALIASES.items() if v in _MODULES}
-    return sorted({*globals(), *_MODULES, *short, *_NAMES})
+    helpers = {"Any", "TYPE_CHECKING", "annotations", "importlib"}
+    return sorted({*(k for k in globals() if k not in helpers), *_MODULES, *short, *_NAMES})

@@ -6,7 +6,6 @@ ModuleNotFoundError. Both carry the same sentence. A module that exists is never
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
@@ -17,9 +16,27 @@ _LATER = "not supported yet"
 _PORT = "not supported: export the network there (`net.export`) and load the symbol here, or use symjax.interop.flax"
 
 ABSENT: dict[str, str] = {
-    **dict.fromkeys(("callback", "image", "initializer", "io", "kvstore", "kvstore_server", "lr_scheduler", "metric",
-                     "module", "monitor", "optimizer", "recordio", "registry", "rnn", "test_utils", "visualization"),
-                    f"{_LATER}; what there is works through symbols, executors and NDArrays (mx.sym, simple_bind, mx.nd)"),
+    **dict.fromkeys(
+        (
+            "callback",
+            "image",
+            "initializer",
+            "io",
+            "kvstore",
+            "kvstore_server",
+            "lr_scheduler",
+            "metric",
+            "module",
+            "monitor",
+            "optimizer",
+            "recordio",
+            "registry",
+            "rnn",
+            "test_utils",
+            "visualization",
+        ),
+        f"{_LATER}; what there is works through symbols, executors and NDArrays (mx.sym, simple_bind, mx.nd)",
+    ),
     **dict.fromkeys(("gluon", "numpy", "numpy_extension", "numpy_dispatch_protocol"), _PORT),
     "operator": "not supported: register a JAX function as an operator with symjax.lowering.registry.op",
     "engine": "not needed: XLA schedules the work, and there is nothing to tune",
@@ -46,8 +63,18 @@ ABSENT: dict[str, str] = {
 """Module path under MXNet -> what to do."""
 
 ALIASES: dict[str, str] = {
-    "init": "initializer", "img": "image", "kv": "kvstore", "mod": "module", "mon": "monitor", "nd": "ndarray",
-    "np": "numpy", "npx": "numpy_extension", "opt": "optimizer", "rnd": "random", "sym": "symbol", "th": "torch",
+    "init": "initializer",
+    "img": "image",
+    "kv": "kvstore",
+    "mod": "module",
+    "mon": "monitor",
+    "nd": "ndarray",
+    "np": "numpy",
+    "npx": "numpy_extension",
+    "opt": "optimizer",
+    "rnd": "random",
+    "sym": "symbol",
+    "th": "torch",
     "viz": "visualization",
 }
 """MXNet's short names of modules."""

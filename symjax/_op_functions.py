@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from symjax._absent import ABSENT
 from symjax.base import _Null
 from symjax.lowering import registry
 from symjax.lowering.errors import ArgumentError, did_you_mean
@@ -148,7 +150,7 @@ def binder(
             if v is not None and not is_tensor(v):
                 which = ins.names[i] if i < count else f"{ins.variadic}[{i}]"
                 raise ArgumentError(
-                    f"{op.name}: argument {which} must have {tensor} type, but got {v!r:.100} "
+                    f"{op.name}: argument {which} must have {tensor} type, but got {' '.join(repr(v).split()):.100} "
                     f"of type {type(v).__name__}"
                 )
 
@@ -173,6 +175,9 @@ def binder(
         for k, v in kwargs.items():
             at = position.get(k)
             if at is None:
+                if is_tensor(v) and k not in after:
+                    near = did_you_mean(k, ins.names)
+                    raise ArgumentError(f"{op.name} has no input {k!r}.{near} Its inputs are {', '.join(ins.names)}")
                 if v is not _Null:
                     rest[k] = v
             elif at < len(args):
@@ -201,7 +206,10 @@ def finder(package: str, make: Callable[[Op, str, str], Callable[..., Any]]) -> 
         op = find_in(namespace, name)
         module = f"{package}.{namespace}"
         if op is None:
-            near = "" if name.startswith("__") else did_you_mean(name, names_in(namespace))
+            if name == "Custom":
+                raise AttributeError(f"{module}.Custom is {ABSENT['operator']}")
+            shown = {*names_in(namespace), *vars(sys.modules.get(module, object))}
+            near = "" if name.startswith("__") else did_you_mean(name, sorted(n for n in shown if n[:2] != "__"))
             raise AttributeError(f"module {module!r} has no operator {name!r}.{near}")
         return make(op, name, module)
 

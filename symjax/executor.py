@@ -18,7 +18,7 @@ from symjax import random
 from symjax._bind import Bound, bind_arrays, simple_bind_arrays
 from symjax.context import Context
 from symjax.lowering.compile import Program, Step, program_for
-from symjax.lowering.errors import BindError, MXNetError, ShapeError
+from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import to_device
@@ -203,7 +203,7 @@ class Executor:
                 )
             target = args.get(name)
             if target is None:
-                raise TypeError(f"Unknown argument {name}")
+                raise TypeError(f"Unknown argument {name}.{did_you_mean(name, args)}")
             if tuple(value.shape) != target.shape:
                 raise ValueError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
             copy_into(target, value)
@@ -271,7 +271,7 @@ class Executor:
                         raise ShapeError(f"parameter {name!r}: expected shape {have[name].shape}, got {value.shape}")
                     copy_into(have[name], value)
                 elif not allow_extra_params:
-                    raise ValueError(f'Find name "{name}" that is not in the {what}')
+                    raise ValueError(f'Find name "{name}" that is not in the {what}.{did_you_mean(name, have)}')
 
     # ---- looking inside
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from symjax.lowering.errors import BindError, did_you_mean
+from symjax.lowering.errors import BindError, MXNetError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.infer import Inferred, infer_shapes, infer_types, is_complete
 from symjax.lowering.trace import lower_graph, needs_shapes
@@ -70,7 +70,7 @@ def lower(
 
     dtypes are the graph's own, 64-bit ones included, whatever `jax_enable_x64` says.
     """
-    graph = symbol._graph
+    graph = _graph_of(symbol)
     names = {n.name for n in graph.inputs}
     shapes = {**(shapes or {}), **more_shapes}
     for k in (*shapes, *(inputs or ()), *(dtypes or {})):
@@ -80,6 +80,18 @@ def lower(
     fed = _feeds(graph, given, shapes, inputs)
     params, aux = _values(graph, given, fed, shapes, dtypes or {})
     return Lowered(function_of(graph, fed, platform), params, aux)
+
+
+def _graph_of(symbol: Any) -> Graph:
+    graph = getattr(symbol, "_graph", None)
+    if not isinstance(graph, Graph):
+        remedy = (
+            "; read a file with mx.sym.load, a checkpoint with mx.model.load_checkpoint"
+            if isinstance(symbol, str)
+            else ""
+        )
+        raise TypeError(f"lower: expected a Symbol, got {type(symbol).__name__}{remedy}")
+    return graph
 
 
 def _feeds(graph: Graph, given: Mapping[str, Any], shapes: Mapping[str, Any], inputs: Sequence[str] | None) -> set[str]:
@@ -158,16 +170,16 @@ def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None
         train: bool = False,
         **more: Any,
     ) -> tuple[list[jax.Array], dict[str, jax.Array]]:
-        inputs = {**(inputs or {}), **more}
-        unknown = set(inputs) - fed
-        if unknown:
-            raise BindError(f"{sorted(unknown)[0]!r} is not an input; inputs are {', '.join(sorted(fed))}")
+        if not isinstance(train, bool | np.bool_):
+            raise TypeError("train must be a Python bool; under jit it is static: jax.jit(fn, static_argnames='train')")
+        inputs = _named(inputs, more, fed)
         values: dict[Node, Any] = {}
         for n in arguments:
-            value = inputs.get(n.name) if n.name in fed else params[n.name]
+            value = inputs.get(n.name) if n.name in fed else _take(params, n.name, "params")
             if value is not None:
-                values[n] = getattr(value, "_data", value)
-        given = {**values, **{n: aux[n.name] for n in aux_states}}
+                values[n] = _operand(value, n.name)
+        states = [_operand(_take(aux, n.name, "aux"), n.name) for n in aux_states]
+        given = {**values, **dict(zip(aux_states, states, strict=True))}
         open_ = [n for n in arguments if n not in values]
         if open_ or fixed is None:
             shapes = _infer_call(graph, given)
@@ -177,15 +189,50 @@ def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None
             run = fixed or lower_graph(graph, platform=platform, out_shapes=found)
         else:
             run = fixed
-        outs, new = run([values[n] for n in arguments], [aux[n.name] for n in aux_states], key, train)
+        try:
+            outs, new = run([values[n] for n in arguments], states, key, bool(train))
+        except (TypeError, ValueError) as e:
+            if not isinstance(e, MXNetError):
+                _infer_call(
+                    graph, given, strict=True
+                )  # says what does not fit, and where; the rule knows only that something does not
+            raise
         return outs, {n.name: v for n, v in zip(aux_states, new, strict=True)}
 
     return fn
 
 
-def _infer_call(graph: Graph, values: Mapping[Node, Any]) -> Inferred[Any]:
-    types = infer_types(graph, {n: jnp.result_type(v).name for n, v in values.items()})
+def _named(inputs: Any, more: Mapping[str, Any], fed: AbstractSet[str]) -> dict[str, Any]:
+    if inputs is not None and not isinstance(inputs, Mapping):
+        call = f"fn(params, aux, {min(fed, default='data')}=…)"
+        raise TypeError(f"inputs come by name, {call} or as a dict, not as {type(inputs).__name__}")
+    inputs = {**(inputs or {}), **more}
+    for name in sorted(set(inputs) - fed):
+        raise BindError(f"{name!r} is not an input; inputs are {', '.join(sorted(fed))}.{did_you_mean(name, fed)}")
+    return inputs
+
+
+def _take(values: Mapping[str, Any] | None, name: str, what: str) -> Any:
+    try:
+        return (values or {})[name]
+    except KeyError:
+        have = ", ".join(sorted(values or ())) or "nothing"
+        raise BindError(f"{what} lacks {name!r}; it has {have:.300}") from None
+
+
+def _operand(value: Any, name: str) -> Any:
+    if isinstance(value, list | tuple):
+        raise TypeError(f"{name!r} must be an array, got {type(value).__name__}; convert it with jnp.asarray")
+    return getattr(value, "_data", value)
+
+
+def _infer_call(graph: Graph, values: Mapping[Node, Any], strict: bool = False) -> Inferred[Any]:
+    """Infers the shapes of a call. Dtypes that MXNet refuses are reported when `strict`, or if shapes fail too."""
+    with jax.enable_x64(True):
+        types = infer_types(graph, {n: jnp.result_type(v).name for n, v in values.items()})
     shapes = infer_shapes(graph, {n: jnp.shape(v) for n, v in values.items()}, types)
+    if strict or shapes.problems:
+        types.check()
     shapes.check()
     return shapes
 

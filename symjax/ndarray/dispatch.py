@@ -97,7 +97,8 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
             arrays = tuple([x._data for x in inputs])
             results = call(arrays, operands, random_key)
         except Exception as e:
-            raise _explain(e, op, entry, inputs) from e
+            # what we raised ourselves says it all; JAX's frames around it would only hide it
+            raise _explain(e, op, entry, inputs) from (None if isinstance(e, MXNetError) else e)
     if entry.aux:
         for position, value in zip(entry.aux, results[entry.n_out:], strict=False):
             inputs[position]._set_data(value)
@@ -287,12 +288,13 @@ def _check_shapes(op: Op, params: Any, names: Sequence[str], shapes: list[tuple[
         try:
             merge_shapes(have, want)
         except Contradiction:
-            raise ShapeError(f"operator {op.name}: argument {name!r}: expected shape {want}, got {have}{tail}") from None
+            raise ShapeError(f"operator {op.name}: argument {name!r}: expected shape {want}, got "
+                             f"{have}{tail}") from None
 
 
 def _explain(e: Exception, op: Op, entry: _Entry, inputs: Sequence[Any]) -> Exception:
     if isinstance(e, MXNetError):
-        return e if op.name in str(e) else type(e)(f"Error in operator {op.name}: {e}")
+        return type(e)(str(e) if op.name in str(e) else f"Error in operator {op.name}: {e}")
     if not isinstance(e, (TypeError, ValueError, IndexError, ZeroDivisionError, AssertionError, RuntimeError)):
         return e
     given = ", ".join(f"{n}: {x.shape} {x._dtype.name} on {x.context}" for n, x in

@@ -105,6 +105,9 @@ class NDArray(Operators, Fluent):
         a = self.asnumpy()
         return a if dtype is None else a.astype(dtype)
 
+    def __jax_array__(self) -> Any:
+        return self._data  # jnp functions take an NDArray as it is
+
     def __dlpack__(self, **kwargs: Any) -> Any:
         return self._data.__dlpack__(**kwargs)
 

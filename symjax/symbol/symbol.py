@@ -88,7 +88,7 @@ class Symbol(Operators):
                 raise ValueError(f'There are multiple outputs with name "{index}"')
             if not hits:
                 raise ValueError(
-                    f'Cannot find output that matches name "{index}"{did_you_mean(index, self.list_outputs())}'
+                    f'Cannot find output that matches name "{index}".{did_you_mean(index, self.list_outputs())}'
                 )
             index = hits[0]
         if not isinstance(index, int):
