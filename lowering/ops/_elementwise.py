@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import DTypeLike
@@ -55,3 +56,19 @@ def widened(fn: Callable[..., Array]) -> Callable[..., Array]:
         return cast(fn(*(x.astype(wide) for x in xs)), dtype)
 
     return run
+
+
+@jax.custom_jvp
+def _float_relu(x: Array) -> Array:
+    return jnp.where(x <= 0, jnp.zeros((), x.dtype), x)
+
+
+@_float_relu.defjvp
+def _float_relu_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    x, t = primals[0], tangents[0]
+    return _float_relu(x), t * jnp.where(jnp.isnan(x), x, (x > 0).astype(x.dtype))
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0) with a derivative of 0 at 0; NaN stays NaN, and so does its derivative."""
+    return _float_relu(x) if is_float(x) else jnp.maximum(x, 0)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ShapeError
+from symjax.lowering.ops._elementwise import relu
 from symjax.lowering.ops._nn import along, widen
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import SAME, ShapeLike, op
@@ -19,11 +20,6 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772
 
 class ActivationParams(Params):
     act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"] = param(doc="The function.")
-
-
-def _relu(x: Array) -> Array:
-    # A derivative of 0 at 0, and NaN kept.
-    return jnp.where((x > 0) | jnp.isnan(x), x, jnp.zeros((), x.dtype))
 
 
 @jax.custom_jvp
@@ -39,7 +35,7 @@ def _softsign_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
 
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": _relu,
+    "relu": relu,
     "sigmoid": lax.logistic,
     "softrelu": jax.nn.softplus,
     "softsign": _softsign,

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.special as special
 from jax import Array, lax
 
-from symjax.lowering.ops._elementwise import cast, is_float, scalar_as, widened
+from symjax.lowering.ops._elementwise import cast, is_float, relu, scalar_as, widened
 from symjax.lowering.params import DType, Params, param
 from symjax.lowering.registry import SAME, op
 
@@ -33,11 +33,6 @@ def _abs(x: Array) -> Array:
 @_abs.defjvp
 def _abs_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     return _abs(primals[0]), tangents[0] * _sign(primals[0])
-
-
-def _relu(x: Array) -> Array:
-    # Written with <=, so that NaN stays and the derivative at 0 is 0.
-    return jnp.where(x <= 0, jnp.zeros((), x.dtype), x)
 
 
 def _rint(x: Array) -> Array:
@@ -103,7 +98,7 @@ _EXACT: dict[str, tuple[Callable[[Array], Array], tuple[str, ...], str]] = {
     "negative": (lambda x: -x, ("_sparse_negative",), "-x"),
     "square": (lambda x: x * x, ("_sparse_square",), "x^2"),
     "sign": (_sign, ("_sparse_sign",), "-1, 0 or 1; 0 for NaN"),
-    "relu": (_relu, ("_sparse_relu",), "max(x, 0); NaN stays, the gradient at 0 is 0"),
+    "relu": (relu, ("_sparse_relu",), "max(x, 0); NaN stays, the gradient at 0 is 0"),
     "logical_not": (lambda x: (x == 0).astype(x.dtype), (), "1 where x is 0, else 0, in the input's type"),
     "floor": (_integers_alone(jnp.floor), ("_sparse_floor",), "the greatest integer <= x"),
     "ceil": (_integers_alone(jnp.ceil), ("_sparse_ceil",), "the least integer >= x"),

@@ -30,6 +30,8 @@ NO_ADD = {
     "_linalg_trmm",
     "_linalg_trsm",
     "_linalg_inverse",
+    "_linalg_syevd",
+    "_np_cumsum",
     "_split_v2",
     "SpatialTransformer",
     "_contrib_box_iou",

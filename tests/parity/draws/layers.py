@@ -33,10 +33,12 @@ def spatial(d: Draw, win: dict[str, Shape], more: int = 4) -> Shape:
 LAYOUT = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
-@draws("Convolution", dtypes=FLOATS)
+@draws("Convolution", "Convolution_v1", dtypes=FLOATS)
 def convolution(d: Draw) -> Case:
-    rank = d.of((1, 2, 2, 3))
+    rank = d.of((1, 2, 2, 3)) if d.name == "Convolution" else 2
     win, groups = window(d, rank), d.of((1, 1, 2, 3))
+    if d.name == "Convolution_v1" and any(n > 1 for n in win["dilate"]):
+        win["stride"] = ()  # MXNet: its gradient mixes up the places of a dilated kernel with strides
     data = (d.size(3), groups * d.whole(1, 2), *spatial(d, win, 4 if rank < 3 else 2))
     bias = [] if (no_bias := d.maybe()) else [None]
     return d.case(
@@ -56,6 +58,10 @@ def deconvolution(d: Draw) -> Case:
     rank = d.of((1, 2, 2, 3))
     win, groups = window(d, rank), d.of((1, 1, 2))
     size = d.ints(rank, 1, 3)
+    # MXNet: its own kernel mixes up the places of a dilated kernel with strides, oneDNN's does not
+    mixed = any(n > 1 for n in win["dilate"]) and any(n > 1 for n in win["stride"])
+    options: dict[str, Any] = {"backend": "onednn"} if mixed else {}
+    d.dtype = "float32" if mixed else d.dtype
     stride, pad = win["stride"] or (1,) * rank, win["pad"] or (0,) * rank
     if any((n - 1) * s + r - 2 * p < 1 for n, s, r, p in zip(size, stride, reach(win), pad, strict=True)):
         win["pad"] = ()
@@ -78,6 +84,7 @@ def deconvolution(d: Draw) -> Case:
             no_bias=no_bias,
             layout=d.of((None, LAYOUT[rank])),
         ),
+        **options,
     )
 
 
@@ -174,6 +181,8 @@ def leaky(d: Draw) -> Case:
     params = d.params(act_type=kind, slope=d.real(0.1, 0.6))
     if kind == "rrelu":
         return d.case([d.x(shape)], params, random=True)
+    if kind == "gelu" and d.dtype == "float64":  # MXNet: a constant in single precision
+        return d.case([signed(shape, 0.05)], params, rtol=1e-6)
     if kind == "selu":  # MXNet: the gradient of the negative part has its factor in the wrong place
         return d.case([signed(shape, 0.05)], params, grads=())
     if kind != "prelu":
@@ -289,8 +298,8 @@ def rnn(d: Draw) -> Case:
         use_sequence_length=False,
         lstm_state_clip_nan=False,
     )
-    # MXNet: rnn_relu's gradients are not those of its outputs in float64 with several layers
-    if mode == "rnn_relu" and d.dtype == "float64":
+    # MXNet: in float64 the gradients of several plain layers are not those of their outputs
+    if mode.startswith("rnn_") and d.dtype == "float64":
         params["num_layers"], layers = 1, 1
         begin = uniform((1 + both, batch, state))
     # MXNet: parts of float64 are computed in float32
