@@ -149,6 +149,7 @@ def _graphs() -> list[dict]:
     return [json.loads(g.tojson()) for g in groups]
 
 
+@pytest.mark.filterwarnings("ignore:Cannot decide")
 @pytest.mark.parametrize("number", range(3))
 def test_contradictory_locations_are_mxnet_errors(number):
     text = json.dumps(_graphs()[number])

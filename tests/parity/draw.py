@@ -35,6 +35,8 @@ NO_ADD = {
     "_split_v2",
     "SpatialTransformer",
     "_contrib_box_iou",
+    "elemwise_add",
+    "_grad_add",
 }
 
 Shape = tuple[int, ...]
@@ -158,9 +160,8 @@ class Draw:
             outputs=self.op.num_visible(p),
             id=self.label,
             dtype=self.dtype,
-            infer_from=known[:1] if few else known,
             infers_more=True,
-            **{**self._gradients(args), **options},
+            **{**self._gradients(args), "infer_from": known[:1] if few else known, **options},
         )
 
     def _gradients(self, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 
 import pytest
 
@@ -22,10 +21,13 @@ def test_cases_are_drawn_and_repeatable(op: str) -> None:
 
 @pytest.mark.oracle
 def test_random_sample() -> None:
-    """SYMJAX_PARITY_SAMPLE (default 40) is the number of cases, SYMJAX_PARITY_SEED chooses them."""
+    """SYMJAX_PARITY_SAMPLE (default 40) is the number of cases, SYMJAX_PARITY_SEED (default 1) chooses them.
+
+    The seed is fixed, for a new corner of MXNet should be met by who looks for one, not by who changed something else.
+    """
     if oracle_python() is None:
         pytest.skip("real MXNet is not installed: `make oracle` or SYMJAX_ORACLE_PYTHON")
-    seed = int(os.environ.get("SYMJAX_PARITY_SEED") or random.SystemRandom().randrange(10**6))
+    seed = int(os.environ.get("SYMJAX_PARITY_SEED") or 1)
     n = int(os.environ.get("SYMJAX_PARITY_SAMPLE") or 40)
     print(f"python -m tests.parity.random_cases --n {n} --seed {seed}")
     found = ["\n    ".join([describe(case), *problems]) for case, problems, _ in differing(random_cases(n, seed))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.parity.arrays import Array, distinct, randint, signed, uniform
 from tests.parity.case import Case
 from tests.parity.draw import ALL, FLOATS, INTS, SINGLE, Draw, Shape, draws
@@ -32,7 +34,7 @@ def unary(d: Draw) -> Case:
 
 @draws(*ANY, dtypes=ALL)
 def any_type(d: Draw) -> Case:
-    grads = {"grads": ()} if d.name in ("shape_array", "size_array") else {}
+    grads: dict[str, Any] = {"grads": ()} if d.name in ("shape_array", "size_array") else {}
     if d.is_float and d.maybe(0.15):
         return d.case([d.edges()], **grads)
     return d.case([d.x(d.shape())], **grads)

@@ -39,7 +39,8 @@ def deformable(d: Draw) -> Case:
     bias = [] if (no_bias := d.maybe()) else [None]
     return d.case([d.x((n, channels, *size)), offset, None, *bias], d.params(
         **win, num_filter=groups * d.whole(1, 2), num_group=groups, num_deformable_group=deformable_groups,
-        no_bias=no_bias, layout=None), infer_from=("data", "offset"), atol=1e-4 if d.dtype == "float32" else None)  # fmt: skip
+        no_bias=no_bias, layout=None), infer_from=("data", "offset"),
+        atol=1e-4 if d.dtype == "float32" else None)  # fmt: skip
 
 
 @draws("_contrib_Proposal", "_contrib_MultiProposal", dtypes=("float32",))
