@@ -27,6 +27,9 @@ FEW = (*FLOATS, "int32", "int64", "uint8")
 # MXNet: the gradient of these is written over, or garbage, where it must be added
 NO_ADD = {
     "LRN",
+    "clip",
+    "mean",
+    "_linalg_gelqf",
     "_linalg_trmm",
     "_linalg_trsm",
     "_linalg_inverse",
