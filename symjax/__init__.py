@@ -7,6 +7,7 @@ JAX user a symbol as one pure function. Submodules are imported when first used.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from symjax import _absent
@@ -55,18 +56,34 @@ if TYPE_CHECKING:
     from symjax.symbol import Group, Symbol, load, load_json, var
 
 
+def _import(name: str) -> Any:
+    """Imports a submodule, and thereby perhaps JAX, which draws from numpy's global generator while it is imported.
+
+    A program that called `np.random.seed` before must not notice: its numbers would depend on what it used first.
+    """
+    if "jax" in sys.modules:
+        return importlib.import_module(f"{__name__}.{name}")
+    import numpy as np
+
+    state = np.random.get_state(legacy=False)
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    finally:
+        np.random.set_state(state)
+
+
 def __getattr__(key: str) -> Any:
     name = _absent.ALIASES.get(key, key)
     if name in _MODULES:
-        module = globals()[key] = importlib.import_module(f"{__name__}.{name}")
+        module = globals()[key] = _import(name)
         return module
     if key in _NAMES:
-        value = globals()[key] = getattr(importlib.import_module(f"{__name__}.{_NAMES[key]}"), key)
+        value = globals()[key] = getattr(_import(_NAMES[key]), key)
         return value
     raise AttributeError(_absent.explain(key) or f"module {__name__!r} has no attribute {key!r}")
 
 
 def __dir__() -> list[str]:
     short = {k for k, v in _absent.ALIASES.items() if v in _MODULES}
-    helpers = {"Any", "TYPE_CHECKING", "annotations", "importlib"}
+    helpers = {"Any", "TYPE_CHECKING", "annotations", "importlib", "sys"}
     return sorted({*(k for k in globals() if k not in helpers), *_MODULES, *short, *_NAMES})

@@ -118,6 +118,10 @@ class Context:
     def __reduce__(self) -> tuple[Any, ...]:
         return Context, (self.device_type, self.device_id)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Reads the pickle of a context that MXNet wrote: its attributes."""
+        self.__init__(self.devtype2str[state["device_typeid"]], state["device_id"])
+
     def __enter__(self) -> Context:
         self._old.append(current_context())
         Context._default_ctx.value = self

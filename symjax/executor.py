@@ -203,7 +203,8 @@ class Executor:
                 )
             target = args.get(name)
             if target is None:
-                raise TypeError(f"Unknown argument {name}.{did_you_mean(name, args)}")
+                near = did_you_mean(name, args)
+                raise TypeError(f"Unknown argument {name}{near and '.' + near}")
             if tuple(value.shape) != target.shape:
                 raise ValueError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
             copy_into(target, value)
@@ -271,7 +272,8 @@ class Executor:
                         raise ShapeError(f"parameter {name!r}: expected shape {have[name].shape}, got {value.shape}")
                     copy_into(have[name], value)
                 elif not allow_extra_params:
-                    raise ValueError(f'Find name "{name}" that is not in the {what}.{did_you_mean(name, have)}')
+                    near = did_you_mean(name, have)
+                    raise ValueError(f'Find name "{name}" that is not in the {what}{near and "." + near}')
 
     # ---- looking inside
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import symjax as mx
@@ -30,7 +31,12 @@ def test_readme_lists_what_comes_later() -> None:
     short = {long: f"mx.{alias}" for alias, long in _absent.ALIASES.items()}
     internal = {"kvstore_server", "registry"}
     for name, reason in _absent.ABSENT.items():
-        if reason.startswith("not supported yet") and "." not in name and name not in internal and _absent.explain(name):
+        if (
+            reason.startswith("not supported yet")
+            and "." not in name
+            and name not in internal
+            and _absent.explain(name)
+        ):
             assert f"`mx.{name}`" in readme or f"`{short.get(name)}`" in readme, name
 
 
@@ -103,8 +109,44 @@ except ModuleNotFoundError as e:
 
 
 def test_install_as_mxnet_in_a_fresh_process() -> None:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", ALIAS], capture_output=True, text=True)
+    in_a_fresh_process(ALIAS)
+
+
+def in_a_fresh_process(code: str) -> str:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# pickle.dumps([mx.nd.array([[1, 2]], dtype="float16"), mx.cpu(2), mx.sym.var("x") + 1], 2), by MXNet 1.9.1
+MXNET_PICKLE = (
+    "gAJdcQAoY214bmV0Lm5kYXJyYXkubmRhcnJheQpOREFycmF5CnEBToVxAlJxA31xBFgGAAAAaGFuZGxlcQVjX19idWlsdGluX18KYnl0ZWFycm"
+    "F5CnEGY19jb2RlY3MKZW5jb2RlCnEHWDAAAADDicO6wpPDuQAAAAACAAAAAQAAAAAAAAACAAAAAAAAAAEAAAAAAAAAAgAAAAA8AEBxCFgGAAAA"
+    "bGF0aW4xcQmGcQpScQuFcQxScQ1zYmNteG5ldC5jb250ZXh0CkNvbnRleHQKcQ4pgXEPfXEQKFgNAAAAZGV2aWNlX3R5cGVpZHERSwFYCQAAAG"
+    "RldmljZV9pZHESSwJYCAAAAF9vbGRfY3R4cRNOdWJjbXhuZXQuc3ltYm9sLnN5bWJvbApTeW1ib2wKcRROhXEVUnEWfXEXaAVYXgEAAHsKICAi"
+    "bm9kZXMiOiBbCiAgICB7CiAgICAgICJvcCI6ICJudWxsIiwgCiAgICAgICJuYW1lIjogIngiLCAKICAgICAgImlucHV0cyI6IFtdCiAgICB9LC"
+    "AKICAgIHsKICAgICAgIm9wIjogIl9wbHVzX3NjYWxhciIsIAogICAgICAibmFtZSI6ICJfcGx1c3NjYWxhcjAiLCAKICAgICAgImF0dHJzIjog"
+    "eyJzY2FsYXIiOiAiMSJ9LCAKICAgICAgImlucHV0cyI6IFtbMCwgMCwgMF1dCiAgICB9CiAgXSwgCiAgImFyZ19ub2RlcyI6IFswXSwgCiAgIm"
+    "5vZGVfcm93X3B0ciI6IFswLCAxLCAyXSwgCiAgImhlYWRzIjogW1sxLCAwLCAwXV0sIAogICJhdHRycyI6IHsibXhuZXRfdmVyc2lvbiI6IFsi"
+    "aW50IiwgMTA5MDFdfQp9cRhzYmUu"
+)
+
+
+def test_pickles_that_mxnet_wrote() -> None:
+    out = in_a_fresh_process(
+        "import symjax, pickle, base64; symjax.install_as_mxnet(); "
+        f"a, c, s = pickle.loads(base64.b64decode({MXNET_PICKLE!r})); "
+        "print(a.dtype.__name__, a.asnumpy().tolist(), c, type(c).__module__, s.list_arguments(), s.name)"
+    )
+    assert out.split("\n")[0] == "float16 [[1.0, 2.0]] cpu(2) symjax.context ['x'] _plusscalar0"
+
+
+def test_first_use_leaves_numpys_generator_alone() -> None:
+    # importing jax 0.10 draws five numbers from it
+    out = in_a_fresh_process(
+        "import numpy as np, symjax as mx; np.random.seed(1); mx.sym.var('x'); mx.nd.ones(2); print(np.random.rand())"
+    )
+    assert float(out) == np.random.RandomState(1).rand()
 
 
 def test_install_as_mxnet_refuses_to_shadow_a_module(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,14 +87,13 @@ class Symbol(Operators):
             if len(hits) > 1:
                 raise ValueError(f'There are multiple outputs with name "{index}"')
             if not hits:
-                raise ValueError(
-                    f'Cannot find output that matches name "{index}".{did_you_mean(index, self.list_outputs())}'
-                )
+                near = did_you_mean(index, self.list_outputs())
+                raise ValueError(f'Cannot find output that matches name "{index}"{near and "." + near}')
             index = hits[0]
         if not isinstance(index, int):
             raise TypeError("Symbol only support integer index to fetch i-th output")
         if not -len(self) <= index < len(self):
-            raise IndexError(f"output {index} of {self!r}, which has {len(self)}")
+            raise IndexError(f"output {index} of {self!r}: there are {len(self)} (from 0)")
         return type(self)._of((self._graph.outputs[index],))
 
     def get_internals(self) -> Symbol:
