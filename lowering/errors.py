@@ -45,6 +45,10 @@ class GraphFormatError(MXNetError, ValueError):
     """A symbol JSON text is corrupt or not a graph."""
 
 
+class GraphParamError(GraphFormatError, ParamError):
+    """A symbol JSON text is a graph, but operators in it have parameters that do not fit."""
+
+
 class ParamsFormatError(MXNetError, ValueError):
     """A `.params` file is corrupt or not a `.params` file."""
 

@@ -76,11 +76,12 @@ class Main(click.Group):
 
 def _explain(state: State, error: Exception) -> int:
     """Prints an exception as one message and returns the exit code."""
-    from symjax.lowering.errors import FileError, GraphFormatError, MXNetError, ParamsFormatError
+    from symjax.lowering.errors import FileError, GraphFormatError, GraphParamError, MXNetError, ParamsFormatError
 
     if isinstance(error, MXNetError):
         state.error(str(error))
-        return UNREADABLE if isinstance(error, GraphFormatError | ParamsFormatError | FileError) else PROBLEM
+        unreadable = isinstance(error, GraphFormatError | ParamsFormatError | FileError)
+        return UNREADABLE if unreadable and not isinstance(error, GraphParamError) else PROBLEM
     if isinstance(error, OSError):
         name = f"{error.filename}: " if error.filename else ""
         state.error(f"{name}{error.strerror or error}")

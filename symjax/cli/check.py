@@ -106,15 +106,16 @@ def _stem(name: str) -> str:
 def _examine(source: Source, label: str, text: str, params_file: str | None) -> tuple[list[str], dict[str, list[str]]]:
     """Opens the graph and, where parameters or shapes are given, infers it: (problems, misfits of parameters)."""
     from symjax.cli._model import build_model, infer
-    from symjax.lowering.errors import GraphFormatError, MXNetError, ParamsFormatError
+    from symjax.lowering.errors import FileError, GraphFormatError, GraphParamError, MXNetError, ParamsFormatError
 
     try:
         model = build_model(label, text, params_file, allow_unknown=True)
         misfits = _misfits(model) if model.params_file else {}
         shapes, types = infer(model, source)
-    except (GraphFormatError, ParamsFormatError):
-        raise
     except MXNetError as e:
+        unreadable = isinstance(e, GraphFormatError | ParamsFormatError | FileError)
+        if unreadable and not isinstance(e, GraphParamError):
+            raise
         return [line for line in str(e).removeprefix(f"{label}: ").split("\n") if line], {}
     return [*types.problems, *shapes.problems], misfits
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from symjax.lowering import registry
-from symjax.lowering.errors import GraphFormatError, MXNetError, UnknownOpError, did_you_mean
+from symjax.lowering.errors import GraphFormatError, GraphParamError, MXNetError, UnknownOpError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.params import NoParams
 from symjax.symbol._legacy import upgrade_node
@@ -191,7 +191,7 @@ class _Reader:
                 "symjax.lowering.registry.op."
             )
         if self.problems:
-            raise GraphFormatError(f"{self.source}: " + "\n".join(self.problems))
+            raise GraphParamError(f"{self.source}: " + "\n".join(self.problems))
 
     def graph(self, doc: Any, depth: int) -> Graph:
         if depth > _MAX_DEPTH:
