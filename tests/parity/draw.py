@@ -30,6 +30,7 @@ NO_ADD = {
     "clip",
     "mean",
     "_linalg_gelqf",
+    "_linalg_gemm",
     "_linalg_trmm",
     "_linalg_trsm",
     "_linalg_inverse",
