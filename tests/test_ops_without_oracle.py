@@ -38,7 +38,8 @@ def test_psroi_pooling_is_the_mean_of_each_bin() -> None:
 def test_deformable_psroi_pooling_without_shifts() -> None:
     """_contrib_DeformablePSROIPooling of a constant image is that constant; no_trans is a shift of zero."""
     rois = mx.nd.array([[0, 1, 1, 8, 8]])
-    kw = {"spatial_scale": 0.5, "output_dim": 2, "group_size": 2, "pooled_size": 2, "sample_per_part": 3, "part_size": 2}
+    kw = {"spatial_scale": 0.5, "output_dim": 2, "group_size": 2, "pooled_size": 2, "part_size": 2}
+    kw["sample_per_part"] = 3
     flat = mx.nd.contrib.DeformablePSROIPooling(mx.nd.ones((1, 8, 6, 6)) * 3, rois, no_trans=True, **kw)
     np.testing.assert_allclose(flat.asnumpy(), 3.0, rtol=1e-6)
     data = nd((1, 8, 6, 6))

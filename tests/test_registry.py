@@ -58,7 +58,8 @@ def test_declared_as_in_mxnet(op: Op) -> None:
     inputs = [i[0] for i in theirs["inputs"]]
     if "subgraphs" in op.asks:  # MXNet counts the subgraphs as inputs
         inputs = [n for n in inputs if n not in ("fn", "cond", "func", "then_branch", "else_branch")]
-    assert inputs == [n.removeprefix("*") for n in op.all_inputs[:len(inputs)]]  # auxiliary states follow, where MXNet does not list them
+    # auxiliary states follow, where MXNet does not list them
+    assert inputs == [n.removeprefix("*") for n in op.all_inputs[:len(inputs)]]
     if op.name in MISDOCUMENTED:
         return
     specs = {n: s for n, s in op.params.__specs__.items() if n in theirs["params"] or n != op.variadic}
