@@ -106,7 +106,7 @@ class Unwritten:
         return lambda *a, **k: lists.get(name, self)
 
     def array(self, value: np.ndarray, dtype: object = None) -> object:
-        return type("Array", (), {"asnumpy": lambda _: value})()
+        return type("Array", (), {"asnumpy": lambda _: value, "shape": value.shape, "dtype": value.dtype})()
 
     def infer_shape(self, **known: object) -> object:
         return [[(2, 3)], [(2, 3)], []]

@@ -1,0 +1,28 @@
+"""Which tests run.
+
+Tests marked `slow` are exhaustive sweeps. They are left out unless chosen: `-m slow` (or any other `-m`) decides itself,
+`SYMJAX_SLOW=all` adds all of them, and `SYMJAX_SLOW=3/16` the shard 3 of 16, told apart by their names. Continuous
+integration runs one shard, drawn by the commit.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import pytest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.markexpr:
+        return
+    chosen = os.environ.get("SYMJAX_SLOW", "")
+    if chosen == "all":
+        return
+    shard, _, count = chosen.partition("/")
+    keep, drop = [], []
+    for item in items:
+        mine = count and zlib.crc32(item.nodeid.encode()) % int(count) == int(shard) % int(count)
+        (keep if mine or item.get_closest_marker("slow") is None else drop).append(item)
+    items[:] = keep
+    config.hook.pytest_deselected(items=drop)
