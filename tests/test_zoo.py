@@ -27,8 +27,8 @@ WRONG = {
     "mtcnn_det2": {"grad:prelu4_gamma"},
     # The variance without the mean: MXNet computes no mean if nobody asks for it, and subtracts what the memory holds.
     "made_indexing": {"out24"},
-    # Moving statistics recorded before MXNet had updated them; and BatchNorm over 8 samples, where the recorded output is
-    # 1.2e-3 from float64 arithmetic, symjax's 4.5e-5.
+    # Moving statistics recorded before MXNet had updated them; and BatchNorm over 8 samples, where the recorded output
+    # is 1.2e-3 from float64 arithmetic, symjax's 4.5e-5.
     "insightface_gender_age": {"train_out0", "grad:pre_fc1_weight", "aux_after:conv_1_batchnorm_moving_mean",
                                "aux_after:conv_1_batchnorm_moving_var"},
     # Dropout in training draws MXNet's own random numbers; moving statistics as above.
