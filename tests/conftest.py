@@ -1,8 +1,8 @@
 """Which tests run.
 
 Tests marked `slow` are exhaustive sweeps. They are left out unless chosen: `-m slow` (or any other `-m`) decides
-itself, `SYMJAX_SLOW=all` adds all of them, and `SYMJAX_SLOW=3/16` the shard 3 of 16, told apart by their names. Continuous
-integration runs one shard, drawn by the commit.
+itself, `SYMJAX_SLOW=all` adds all of them, and `SYMJAX_SLOW=3/16` the shard 3 of 16, told apart by their names.
+Continuous integration runs one shard, drawn by the commit.
 """
 
 from __future__ import annotations
