@@ -140,12 +140,6 @@ def program_for(graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], .
         return found
 
 
-def clear_cache() -> None:
-    """Forgets all programs (their compiled code is freed when the last executor goes)."""
-    with _lock:
-        _programs.clear()
-
-
 def compilation_cache(directory: str) -> None:
     """Keeps compiled code in `directory` across processes (JAX's persistent cache, with no lower time limit)."""
     jax.config.update("jax_compilation_cache_dir", directory)

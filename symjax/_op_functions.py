@@ -264,3 +264,20 @@ def fluent(
         return method
 
     return lambda names: [make(n) for n in names.split()]
+
+
+def regroup(flat: Sequence[Any], nesting: Any) -> Any:
+    """Puts flattened loop variables back into nested lists.
+
+    Args:
+      flat: the arrays or symbols in order.
+      nesting: 0 for one of them, n for a list of n, or a list of nestings.
+    """
+    rest = list(flat)
+
+    def take(f: Any) -> Any:
+        if isinstance(f, list):
+            return [take(x) for x in f]
+        return rest.pop(0) if f == 0 else [rest.pop(0) for _ in range(f)]
+
+    return take(nesting)

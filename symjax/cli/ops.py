@@ -73,14 +73,14 @@ def to_json(op: Any) -> dict[str, Any]:
 def _aux(op: Any) -> list[str]:
     try:
         return list(op.aux_names(op.params()))
-    except Exception:  # required parameters decide about the states
+    except TypeError:  # required parameters decide about the states
         return []
 
 
 def _outputs(op: Any) -> list[str] | None:
     try:
         return list(op.output_names(op.params()))
-    except Exception:  # required parameters decide about the outputs
+    except TypeError:  # required parameters decide about the outputs
         return None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symjax._op_functions import regroup
 from symjax.context import Context
 from symjax.ndarray import _functions
 from symjax.ndarray.creation import zeros
@@ -28,15 +29,6 @@ def _flatten(args: Nested, what: str) -> tuple[list[NDArray], Any]:
         raise TypeError(f"{what} must be an NDArray or nested lists of NDArrays, got {type(args).__name__}")
     parts = [_flatten(a, what) for a in args]
     return [x for flat, _ in parts for x in flat], [fmt for _, fmt in parts]
-
-
-def _regroup(flat: Sequence[NDArray], fmt: Any) -> Nested:
-    rest = list(flat)
-
-    def take(f: Any) -> Nested:
-        return [take(x) for x in f] if isinstance(f, list) else rest.pop(0)
-
-    return take(fmt)
 
 
 def _stack(arrays: Sequence[NDArray]) -> NDArray:
@@ -71,10 +63,10 @@ def foreach(body: Callable[[Any, Any], Any], data: Nested, init_states: Nested) 
         raise ValueError(f"the data of foreach must have the same first axis, not 0; got {[x.shape for x in flat]}")
     states, rows, out_fmt = init_states, [], None
     for i in range(steps.pop()):
-        out, states = body(_regroup([x[i] for x in flat], fmt), states)
+        out, states = body(regroup([x[i] for x in flat], fmt), states)
         row, out_fmt = _flatten(out, "output of the body of foreach")
         rows.append(row)
-    return _regroup([_stack(column) for column in zip(*rows, strict=True)], out_fmt), states
+    return regroup([_stack(column) for column in zip(*rows, strict=True)], out_fmt), states
 
 
 def while_loop(cond: Callable[..., Any], func: Callable[..., Any], loop_vars: Nested,
@@ -117,7 +109,7 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., Any], loop_vars: Ne
         variables = new
         rows.append(row)
     stacked = [_padded(column, limit) for column in zip(*rows, strict=True)]
-    return _regroup(stacked, out_fmt), variables[0] if single else variables
+    return regroup(stacked, out_fmt), variables[0] if single else variables
 
 
 def _padded(steps: Sequence[NDArray], length: int) -> NDArray:

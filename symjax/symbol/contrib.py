@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from symjax._op_functions import regroup
 from symjax.attribute import AttrScope
 from symjax.lowering import registry
 from symjax.lowering.graph import Entry, Graph, Node, topological_order
@@ -36,19 +37,6 @@ def _flatten(args: Nested, what: str) -> tuple[list[Symbol], Any]:
         raise TypeError(f"{what} must be a Symbol or nested lists of Symbols, got {type(args).__name__}")
     parts = [_flatten(a, what) for a in args]
     return [s for flat, _ in parts for s in flat], [fmt for _, fmt in parts]
-
-
-def _regroup(flat: Sequence[Symbol], fmt: Any) -> Nested:
-    rest = list(flat)
-
-    def take(f: Any) -> Nested:
-        if isinstance(f, list):
-            return [take(x) for x in f]
-        if f == 0:
-            return rest.pop(0)
-        return [rest.pop(0) for _ in range(f)]
-
-    return take(fmt)
 
 
 # ---- subgraphs
@@ -152,7 +140,7 @@ def foreach(
     n = len(flat_data)
     with AttrScope(**{_SCOPE: scope}):
         placeholders = [var(x) for x in names]
-        out, states = body(_regroup(placeholders[:n], data_fmt), _regroup(placeholders[n:], state_fmt))
+        out, states = body(regroup(placeholders[:n], data_fmt), regroup(placeholders[n:], state_fmt))
         flat_out, out_fmt = _flatten(out, "output of the body of foreach")
         new_states, new_fmt = _flatten(states, "states of the body of foreach")
     if new_fmt != state_fmt:
@@ -177,7 +165,7 @@ def foreach(
             "remain_locs": [place[node.name] for node in rest],
         },
     )
-    return _regroup(outs[: len(flat_out)], out_fmt), _regroup(outs[len(flat_out) :], state_fmt)
+    return regroup(outs[: len(flat_out)], out_fmt), regroup(outs[len(flat_out) :], state_fmt)
 
 
 class _Union:
@@ -234,7 +222,7 @@ def while_loop(
     single = not isinstance(fmt, list)
 
     def placeholders() -> list[Any]:
-        grouped = _regroup([var(x) for x in names], fmt)
+        grouped = regroup([var(x) for x in names], fmt)
         return [grouped] if single else grouped
 
     condition_scope = _scope_name(name + "_cond")
@@ -270,7 +258,7 @@ def while_loop(
             "num_outputs": len(flat_out) + len(flat_new),
         },
     )
-    return _regroup(outs[: len(flat_out)], out_fmt), _regroup(outs[len(flat_out) :], fmt)
+    return regroup(outs[: len(flat_out)], out_fmt), regroup(outs[len(flat_out) :], fmt)
 
 
 def cond(pred: Symbol, then_func: Callable[[], Nested], else_func: Callable[[], Nested], name: str = "cond") -> Nested:
@@ -314,7 +302,7 @@ def cond(pred: Symbol, then_func: Callable[[], Nested], else_func: Callable[[], 
             "num_outputs": num_outputs,
         },
     )
-    return _regroup(outs, fmt)
+    return regroup(outs, fmt)
 
 
 def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
