@@ -2,7 +2,7 @@
 
 Tests marked `slow` are exhaustive sweeps. They are left out unless chosen: `-m slow` (or any other `-m`) decides
 itself, `SYMJAX_SLOW=all` adds all of them, and `SYMJAX_SLOW=3/16` the shard 3 of 16, told apart by their names.
-Continuous integration runs one shard, drawn by the commit.
+Continuous integration runs one shard, shard 1.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ NO_ADD = {
     "_split_v2",
     "SpatialTransformer",
     "_contrib_box_iou",
+    "_contrib_box_nms",
     "elemwise_add",
     "_grad_add",
 }
