@@ -1,0 +1,155 @@
+"""The CSR container: a sparse matrix whose rows lie one after another."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from symjax.lowering.errors import ShapeError
+from symjax.sparse.buckets import bucket, index_dtype, padded
+
+
+class HostCSR(NamedTuple):
+    """The stored entries of a CSR as numpy arrays, without padding: data (nnz,), int64 indices and indptr."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class CSR:
+    """A matrix in compressed sparse row form, a pytree.
+
+    It has room for `capacity` entries, of which the first `nnz` count; what is left is padding, told by an index of
+    `shape[1]` and a row of `shape[0]`. The capacity is static and comes from a ladder (`buckets.bucket`), the number of
+    entries is not: matrices of one shape and capacity share compiled code.
+
+    Attributes:
+      data: stored values, (capacity,).
+      indices: their columns, (capacity,), ascending in each row; int32 where they fit.
+      indptr: where each row begins and ends in them, (shape[0] + 1,), of the type of `indices`.
+      rows: the row of each stored value, (capacity,), so that no rule need derive it from `indptr`.
+      shape: the shape of the matrix.
+    """
+
+    data: Any
+    indices: Any
+    indptr: Any
+    rows: Any
+    shape: tuple[int, int] = dataclasses.field(metadata={"static": True})
+
+    stype: ClassVar[str] = "csr"
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the matrix, stored or not."""
+        return math.prod(self.shape)
+
+    @property
+    def capacity(self) -> int:
+        return self.data.shape[0]
+
+    @property
+    def nnz(self) -> Any:
+        """The number of stored entries, a scalar array."""
+        return self.indptr[-1]
+
+    @property
+    def valid(self) -> Any:
+        """Which of the `capacity` entries are stored ones, a boolean array."""
+        return self.rows < self.shape[0]
+
+    def devices(self) -> set[Any]:
+        return self.data.devices()
+
+    def with_data(self, data: Any) -> CSR:
+        """Returns a matrix with the same pattern and other values."""
+        return dataclasses.replace(self, data=data)
+
+    def astype(self, dtype: Any) -> CSR:
+        return self.with_data(self.data.astype(dtype))
+
+    def todense(self) -> Any:
+        """Returns the matrix as a dense array. Entries stored twice add up."""
+        return jnp.zeros(self.shape, self.dtype).at[self.rows, self.indices].add(self.data, mode="drop")
+
+    def host(self) -> HostCSR:
+        """Copies the stored entries to the host."""
+        indptr = np.asarray(self.indptr).astype(np.int64)
+        n = int(indptr[-1])
+        return HostCSR(np.asarray(self.data)[:n].copy(), np.asarray(self.indices)[:n].astype(np.int64), indptr)
+
+    @classmethod
+    def from_host(
+        cls, data: Any, indices: Any, indptr: Any, shape: tuple[int, int], capacity: int | None = None
+    ) -> CSR:
+        """Returns a CSR of numpy arrays, padded; `jax.device_put` places it.
+
+        Args:
+          data: stored values, (nnz,), of any dtype.
+          indices: their columns, (nnz,).
+          indptr: row boundaries, (shape[0] + 1,).
+          shape: the shape.
+          capacity: room for entries, at least nnz; by default the bucket of nnz.
+
+        Raises:
+          ShapeError: the lengths do not fit each other or the shape.
+        """
+        shape = (int(shape[0]), int(shape[1]))
+        data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+        if indptr.shape != (shape[0] + 1,):
+            raise ShapeError(f"csr: indptr must have shape ({shape[0] + 1},) for {shape[0]} rows, got {indptr.shape}")
+        if data.ndim != 1 or indices.shape != data.shape:
+            raise ShapeError(f"csr: data and indices must be vectors of one length, got {data.shape} and "
+                             f"{indices.shape}")
+        n = int(indptr[-1])
+        counts = np.diff(indptr)
+        if indptr[0] != 0 or n > len(data) or (counts < 0).any():
+            raise ShapeError(f"csr: indptr must rise from 0 to at most {len(data)}, the number of values given")
+        room = bucket(n) if capacity is None else max(capacity, n)
+        kind = index_dtype(max(*shape, room))
+        rows = np.repeat(np.arange(shape[0], dtype=kind), counts)
+        return cls(padded(data[:n], room, 0), padded(indices[:n].astype(kind), room, shape[1]), indptr.astype(kind),
+                   padded(rows, room, shape[0]), shape)
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], dtype: Any) -> CSR:
+        """Returns a matrix without stored entries, of numpy arrays."""
+        return cls.from_host(np.empty(0, dtype), np.empty(0, np.int64), np.zeros(shape[0] + 1, np.int64), shape)
+
+
+def csr_from_rows(data: Any, rows: Any, indices: Any, shape: tuple[int, int]) -> CSR:
+    """Returns the CSR of entries that are sorted by row, padding (row `shape[0]`) last. Works on traced arrays."""
+    kind = index_dtype(max(*shape, data.shape[0]))
+    bounds = jnp.arange(shape[0] + 1, dtype=rows.dtype)
+    indptr = jnp.searchsorted(rows, bounds, side="left").astype(kind)
+    return CSR(data, indices.astype(kind), indptr, rows.astype(kind), shape)
+
+
+def csr_from_dense(x: Any, capacity: int | None = None) -> CSR:
+    """Returns the elements of a dense matrix that are not zero. Works on traced arrays.
+
+    Args:
+      x: the matrix, (M, N).
+      capacity: room for entries, M * N by default, since how many there are is not known while tracing.
+    """
+    size = x.shape[0] * x.shape[1]
+    room = max(1, size if capacity is None else min(capacity, size))
+    rows, cols = jnp.nonzero(x, size=room, fill_value=(x.shape[0], x.shape[1]))
+    data = x.at[rows, cols].get(mode="fill", fill_value=0) if size else jnp.zeros((room,), x.dtype)
+    return csr_from_rows(data, rows, cols, (x.shape[0], x.shape[1]))
