@@ -1,0 +1,1 @@
+"""Storage cases by kind of op: each module defines ``CASES``."""
