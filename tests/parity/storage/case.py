@@ -31,14 +31,14 @@ class Stored:
         some: "some" (a pattern that depends on `pattern`), "all", "none" (no storage at all) or "zeros" (some, of
             which the first are zeros that are stored). For default storage "all" has no zeros but the recipe's.
         pattern: which of several patterns; row 0 is stored in all of them.
-        rows: explicit rows that are stored (row_sparse).
+        only: the rows that are stored (row_sparse) or the columns that have entries (csr).
     """
 
     stype: str
     array: Array
     some: str = "some"
     pattern: int = 0
-    rows: tuple[int, ...] | None = None
+    only: tuple[int, ...] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,15 +57,17 @@ class Stored:
             return mask & False
         if self.some == "all":
             return mask
-        rows = {0, 2 + self.pattern} if self.rows is None else set(self.rows)
-        if self.rows is None and shape[0] > 5:
-            rows |= {shape[0] - 1}
-        mask[[i for i in range(shape[0]) if i not in rows]] = False
         if self.stype == CSR:
             rng = np.random.RandomState(zlib.crc32(f"{name}/{self.pattern}".encode()))
             mask = rng.rand(*shape) < 0.55
-            mask[(1 + self.pattern) % shape[0]] = False
             mask[0, 0] = True
+            if self.only is not None:
+                mask[0, self.only] = True
+                mask[:, [i for i in range(shape[1]) if i not in self.only]] = False
+            mask[(1 + self.pattern) % shape[0]] = False
+            return mask
+        rows = {0, 2 + self.pattern, *([shape[0] - 1] if shape[0] > 5 else [])} if self.only is None else {*self.only}
+        mask[[i for i in range(shape[0]) if i not in rows]] = False
         return mask
 
     def dense(self, name: str) -> np.ndarray:
@@ -90,7 +92,7 @@ class Stored:
 
     def spec(self) -> list[Any]:
         """The input as JSON data."""
-        return [self.stype, self.array.spec(), self.some, self.pattern, None if self.rows is None else list(self.rows)]
+        return [self.stype, self.array.spec(), self.some, self.pattern, None if self.only is None else list(self.only)]
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,9 @@ class StorageCase:
     def from_spec(spec: Mapping[str, Any]) -> StorageCase:
         """The case back from `spec`."""
         inputs = {}
-        for name, (stype, a, some, pattern, rows) in spec["inputs"].items():
+        for name, (stype, a, some, pattern, only) in spec["inputs"].items():
             array = Array(a["kind"], tuple(a["shape"]), a["dtype"], a["args"])
-            inputs[name] = Stored(stype, array, some, pattern, None if rows is None else tuple(rows))
+            inputs[name] = Stored(stype, array, some, pattern, None if only is None else tuple(only))
         nodes = tuple((n, o, _params(p), tuple(i)) for n, o, p, i in spec["nodes"])
         tuples = {k: tuple(spec[k]) for k in ("heads", "grads", "stages", "mutates")}
         return StorageCase(spec["id"], nodes, inputs=inputs, head=spec["head"], grad_req=spec["grad_req"], **tuples)
@@ -170,8 +172,7 @@ def make(op: str, inputs: Mapping[str, Stored], params: Mapping[str, Any] | None
          note: str = "", grads: Sequence[str] | None = None, **options: Any) -> StorageCase:
     """The case of one op on given inputs; by default every floating-point input is differentiated."""
     params = dict(params or {})
-    label = ",".join(v.stype if v.some == "some" and v.rows is None else f"{v.stype}:{v.some}" + (
-        "" if v.rows is None else "".join(map(str, v.rows))) for v in inputs.values())
+    label = ",".join(v.stype if v.some == "some" else f"{v.stype}:{v.some}" for v in inputs.values())
     tail = "".join(f",{t}" for t in (_text(params), note) if t)
     wanted = tuple(k for k, v in inputs.items() if v.dtype.startswith("float")) if grads is None else tuple(grads)
     heads = tuple(f"op:{i}" if i else "op" for i in range(outputs))

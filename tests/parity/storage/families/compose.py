@@ -12,8 +12,8 @@ from tests.parity.storage.case import CSR, DEFAULT, ROWS, StorageCase, Stored
 from tests.parity.storage.families.scalar import SCALAR, SCATTER
 from tests.parity.storage.families.unary import UNARY, numbers
 
-X = Stored(CSR, signed((4, 7), 0.2, 0.9))
-Z = Stored(CSR, signed((4, 7), 0.2, 0.9), pattern=1)
+X = Stored(CSR, signed((4, 7), 0.2, 0.9), only=(0, 3, 5))
+Z = Stored(CSR, signed((4, 7), 0.2, 0.9), pattern=1, only=(1, 3))
 W = signed((7, 3), 0.2, 0.9)
 IDS, MORE = values([1, 4, 4, 6], "float32"), values([4, 2, 2, 0], "float32")
 TABLE = {"input_dim": 7, "output_dim": 3}
