@@ -10,7 +10,23 @@ if __name__ != "symjax.sparse":
     )
 
 from symjax.sparse.buckets import bucket
+from symjax.sparse.convert import (
+    csr_from_coo,
+    csr_from_numpy,
+    csr_from_scipy,
+    from_bcoo,
+    from_bcsr,
+    row_sparse_from_numpy,
+    to_bcoo,
+    to_bcsr,
+    to_numpy,
+    to_scipy,
+)
 from symjax.sparse.csr import CSR, csr_from_dense
 from symjax.sparse.row_sparse import RowSparse, row_sparse_from_dense, take_rows
 
-__all__ = ["CSR", "RowSparse", "bucket", "csr_from_dense", "row_sparse_from_dense", "take_rows"]
+__all__ = [
+    "CSR", "RowSparse", "bucket", "csr_from_coo", "csr_from_dense", "csr_from_numpy", "csr_from_scipy", "from_bcoo",
+    "from_bcsr", "row_sparse_from_dense", "row_sparse_from_numpy", "take_rows", "to_bcoo", "to_bcsr", "to_numpy",
+    "to_scipy",
+]

@@ -130,6 +130,7 @@ from symjax.ndarray.manipulation import (
     waitall as waitall,
 )
 from symjax.ndarray.ndarray import NDArray as NDArray
+from symjax.ndarray.sparse import BaseSparseNDArray as _Sparse  # noqa: F401  registers the storage types
 from symjax.ndarray.utils import load as load
 from symjax.ndarray.utils import load_frombuffer as load_frombuffer
 from symjax.ndarray.utils import save as save

@@ -356,6 +356,8 @@ def prepare_value(a: Any, value: Any, shape: tuple[int, ...]) -> jax.Array:
     """
     dtype = a._dtype
     if isinstance(value, NDArrayBase):
+        if not isinstance(value._data, jax.Array):  # sparse
+            value = a._from_jax(to_device(value.asnumpy(), a.context), a.context)
         data = value._data if value.context == a.context else to_device(value._data, a.context)
         trimmed = _trim(data.shape, shape)
         if data.shape == shape and data.dtype == dtype:

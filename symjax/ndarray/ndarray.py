@@ -37,11 +37,6 @@ class NDArray(Operators, Fluent):
     # ---- what it is
 
     @property
-    def stype(self) -> str:
-        """The storage type: "default"."""
-        return "default"
-
-    @property
     def handle(self) -> Any:
         """The JAX array (MXNet has a C handle here); None for an array that holds nothing."""
         return None if self._value is None and self._lazy is None else self._data
@@ -324,8 +319,10 @@ class NDArray(Operators, Fluent):
             return self
         if stype == "csr" and self.ndim != 2:
             raise ValueError(f"To convert to a CSR, the NDArray should be 2 Dimensional. Current shape is {self.shape}")
-        class_of(stype)
-        return function_in("op", "cast_storage")(self, stype=stype)
+        made = class_of(stype)
+        if STATE.recording and self._tape is not None:
+            return function_in("op", "cast_storage")(self, stype=stype)
+        return made._of_dense(self._data, self.context)
 
     # ---- differentiation
 

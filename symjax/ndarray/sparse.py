@@ -1,20 +1,19 @@
-"""The operators that MXNet also lists under `sparse`, on dense arrays; sparse storage itself is not supported."""
+"""`mx.nd.sparse`: arrays of csr and row_sparse storage, and the operators that MXNet lists here."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from symjax.lowering.errors import MissingLoweringError
 from symjax.ndarray import _functions
+from symjax.ndarray._sparse_arithmetic import add as add
+from symjax.ndarray._sparse_arithmetic import divide as divide
+from symjax.ndarray._sparse_arithmetic import multiply as multiply
+from symjax.ndarray._sparse_arithmetic import subtract as subtract
+from symjax.ndarray._sparse_array import BaseSparseNDArray as BaseSparseNDArray
+from symjax.ndarray._sparse_creation import array as array
+from symjax.ndarray._sparse_creation import csr_matrix as csr_matrix
+from symjax.ndarray._sparse_creation import empty as empty
+from symjax.ndarray._sparse_creation import row_sparse_array as row_sparse_array
+from symjax.ndarray._sparse_creation import zeros as zeros
+from symjax.ndarray._sparse_csr import CSRNDArray as CSRNDArray
+from symjax.ndarray._sparse_row import RowSparseNDArray as RowSparseNDArray
 
-_STORAGE = ("BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "array", "csr_matrix", "empty", "row_sparse_array",
-            "zeros")
-
-_function, __dir__ = _functions.fill("sparse", globals())
-
-
-def __getattr__(name: str) -> Any:
-    if name in _STORAGE:
-        raise MissingLoweringError(f"mx.nd.sparse.{name}: csr and row_sparse storage is not supported; use dense "
-                                   f"arrays")
-    return _function(name)
+__getattr__, __dir__ = _functions.fill("sparse", globals())

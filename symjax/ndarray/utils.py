@@ -101,13 +101,19 @@ def to_raw_bytes(a: Any) -> bytes:
 
 
 def from_raw_bytes(raw: bytes) -> np.ndarray:
-    """Reads what `to_raw_bytes` returned (the type's 64 bits kept).
+    """Reads what `to_raw_bytes` returned for a dense array (the type's 64 bits kept).
 
     Raises:
       ParamsFormatError: the bytes are not one dense record.
     """
-    records, _ = serialization.read_params(_HEADER + bytes(raw) + _NO_NAMES)
-    if not isinstance(records[0], np.ndarray):
+    record = record_from_raw_bytes(raw)
+    if not isinstance(record, np.ndarray):
         raise ParamsFormatError("a pickled NDArray holds a record that is not dense")
-    return np.array(records[0])
+    return np.array(record)
+
+
+def record_from_raw_bytes(raw: bytes) -> serialization.ParamsRecord:
+    """Reads what `to_raw_bytes` returned, of any storage type."""
+    records, _ = serialization.read_params(_HEADER + bytes(raw) + _NO_NAMES)
+    return records[0]
 
