@@ -17,7 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from symjax.lowering.graph import Graph, Node
+from symjax.lowering.row_gradients import GradientPlan, TouchedRows, stored
 from symjax.lowering.trace import lower_graph, needs_key
+from symjax.sparse.elementwise import at_stored
+from symjax.sparse.rules import DENSE, dense
+from symjax.sparse.unique import RowIndex
+
+Plans = tuple[GradientPlan, ...]
+Rows = Mapping[int, RowIndex] | None
+"""The rows that the batch touches, by the position of the table among the arguments."""
 
 _LIMIT = 512
 _programs: collections.OrderedDict[Any, Program] = collections.OrderedDict()
@@ -34,6 +42,7 @@ class Program:
     def __init__(
         self, graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None
     ) -> None:
+        self.graph, self.out_shapes, self.platform = graph, out_shapes, platform
         self.fn = lower_graph(graph, out_shapes=out_shapes, platform=platform)
         self.needs_key = needs_key(graph)
         # A shape that depends on values is known only while running: such a graph runs node by node.
@@ -44,57 +53,89 @@ class Program:
     def _forward(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> Any:
         return self.fn(args, aux, wrap_key(key), train)
 
-    def step(self, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool) -> Step:
+    def step(self, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool, plans: Plans | None = None) -> Step:
         """The differentiated functions with respect to the arguments at positions `wrt`.
 
-        `add` says, for each, whether the gradient is added to the old one.
+        `add` says, for each, whether the gradient is added to the old one; `plans` how it is found and in which storage
+        type it is delivered, by default as a dense array.
         """
-        found = self.steps.get((wrt, add, train))
+        key = (wrt, add, train, plans)
+        found = self.steps.get(key)
         if found is None:
-            found = self.steps[(wrt, add, train)] = Step(self, wrt, add, train)
+            found = self.steps[key] = Step(self, wrt, add, train, plans or (GradientPlan(),) * len(wrt))
         return found
 
 
 class Step:
     """Forward and backward of a program: in one compiled call, or in two that hand over the residuals."""
 
-    def __init__(self, program: Program, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool) -> None:
-        self.program, self.wrt, self.add, self.train = program, wrt, add, train
+    def __init__(
+        self, program: Program, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool, plans: Plans
+    ) -> None:
+        self.program, self.wrt, self.add, self.train, self.plans = program, wrt, add, train, plans
         jit: Any = (lambda f: f) if program.eager else jax.jit
         self.fused, self.forward, self.backward = jit(self._fused), jit(self._vjp), jit(self._backward)
+        tables = {i: p for i, p in zip(wrt, plans, strict=True) if p.way == "rows"}
+        self.touched = TouchedRows(program.graph, tables, program.out_shapes, program.platform) if tables else None
 
-    def _vjp(self, args: Sequence[Any], aux: Sequence[Any], key: Any) -> tuple[Any, Any, Any]:
-        args = tuple(args)
+    def rows(self, args: Sequence[Any], aux: Sequence[Any], key: Any) -> Rows:
+        """Returns the rows that lookups touch, found on the host where that is fast; None leaves it to the call."""
+        if self.touched is None or self.program.platform != "cpu":
+            return None
+        return self.touched.find_on_host(args, aux, key, self.train)
 
-        def f(diff: Sequence[Any]) -> tuple[Any, Any]:
+    def _vjp(self, args: Sequence[Any], aux: Sequence[Any], key: Any, rows: Rows = None) -> tuple[Any, Any, Any]:
+        key = wrap_key(key)
+        if rows is None and self.touched is not None:
+            rows = self.touched.find(args, aux, key, self.train)
+        rows = rows or {}
+        where = {} if self.touched is None else self.touched.located(rows)
+
+        def f(parts: Sequence[Any]) -> tuple[Any, Any]:
             full = list(args)
-            for i, v in zip(self.wrt, diff, strict=True):
-                full[i] = v
-            return self.program.fn(full, aux, wrap_key(key), self.train)
+            for i, plan, part in zip(self.wrt, self.plans, parts, strict=True):
+                full[i] = plan.join(args[i], rows.get(i), part)
+            outs, new_aux = self.program.fn(full, aux, key, self.train, where)
+            return [stored(o) for o in outs], (outs, new_aux)
 
-        outs, pull, new_aux = jax.vjp(f, [args[i] for i in self.wrt], has_aux=True)
+        parts = [plan.split(args[i], rows.get(i)) for i, plan in zip(self.wrt, self.plans, strict=True)]
+        _, pull, (outs, new_aux) = jax.vjp(f, parts, has_aux=True)
         return outs, new_aux, pull
 
-    def _backward(self, pull: Any, outs: Sequence[Any], heads: Sequence[Any] | None, old: Sequence[Any]) -> list[Any]:
-        (grads,) = pull(
+    def _backward(
+        self, pull: Any, outs: Sequence[Any], heads: Sequence[Any] | None, old: Sequence[Any], args: Sequence[Any] = (),
+        rows: Rows = None,
+    ) -> list[Any]:  # fmt: skip
+        (parts,) = pull(
             [
                 _cotangent(o, None if heads is None else h)
                 for o, h in zip(outs, heads or [None] * len(outs), strict=True)
             ]
         )
-        return [o + g if a else g for g, a, o in zip(grads, self.add, old, strict=True)]
+        grads = []
+        for i, plan, part, add, before in zip(self.wrt, self.plans, parts, self.add, old, strict=True):
+            grad = part if plan.way == plan.stype == DENSE else plan.gradient(args[i], (rows or {}).get(i), part)
+            # sparse sums are made by who called, who sees how many rows there are
+            grads.append(before + grad if add and plan.stype == DENSE else grad)
+        return grads
 
     def _fused(
-        self, args: Sequence[Any], aux: Sequence[Any], key: Any, heads: Sequence[Any] | None, old: Sequence[Any]
-    ) -> tuple[Any, Any, list[Any]]:
-        outs, new_aux, pull = self._vjp(args, aux, key)
-        return outs, new_aux, self._backward(pull, outs, heads, old)
+        self, args: Sequence[Any], aux: Sequence[Any], key: Any, heads: Sequence[Any] | None, old: Sequence[Any],
+        rows: Rows = None,
+    ) -> tuple[Any, Any, list[Any]]:  # fmt: skip
+        if rows is None and self.touched is not None:
+            rows = self.touched.find(args, aux, wrap_key(key), self.train)
+        outs, new_aux, pull = self._vjp(args, aux, key, rows)
+        return outs, new_aux, self._backward(pull, outs, heads, old, args, rows)
 
 
 def _cotangent(out: Any, head: Any) -> Any:
-    if not jnp.issubdtype(out.dtype, jnp.inexact):
-        return np.zeros(out.shape, jax.dtypes.float0)
-    return jnp.ones(out.shape, out.dtype) if head is None else jnp.asarray(head, out.dtype)
+    part = stored(out)
+    if not jnp.issubdtype(part.dtype, jnp.inexact):
+        return np.zeros(part.shape, jax.dtypes.float0)
+    if head is None:
+        return jnp.ones(part.shape, part.dtype)
+    return jnp.asarray(dense(head) if part is out else at_stored(out, dense(head)), part.dtype)
 
 
 def wrap_key(data: Any) -> Any:

@@ -11,9 +11,14 @@ import jax
 from symjax.lowering.errors import BindError, MXNetError
 from symjax.lowering.graph import Graph, Node
 from symjax.lowering.subgraph import subgraphs_of
+from symjax.sparse.row_sparse import Located
+from symjax.sparse.rules import apply, stype_of
 
-LoweredFn = Callable[[Sequence[Any], Sequence[Any], Any, bool], tuple[list[Any], list[Any]]]
-"""(arguments, auxiliary states, key, train) -> (outputs, new auxiliary states), both in the graph's order."""
+LoweredFn = Callable[..., tuple[list[Any], list[Any]]]
+"""(arguments, auxiliary states, key, train, located={}) -> (outputs, new auxiliary states), in the graph's order.
+
+`located` says, by node and input position, where a lookup's ids are among the rows of its row_sparse table.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +31,11 @@ class _Step:
 
 
 def lower_graph(
-    graph: Graph, *, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]] | None = None, platform: str | None = None
+    graph: Graph,
+    *,
+    out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]] | None = None,
+    platform: str | None = None,
+    whole: Graph | None = None,
 ) -> LoweredFn:
     """Returns the pure function of a graph.
 
@@ -34,19 +43,25 @@ def lower_graph(
       graph: the graph.
       out_shapes: inferred output shapes of the nodes whose ops ask for them (see `needs_shapes`).
       platform: "cpu", "cuda", "rocm" or "tpu" to use that platform's rule variants; None for portable rules.
+      whole: a graph that this one is a part of: random numbers are then those that the node draws there.
+
+    Arguments may be containers (`symjax.sparse`): each op gets the rule for the storage types that reach it.
 
     The function applies rules under `jax.enable_x64(True)`, so that dtypes are MXNet's whatever the user's setting.
     `key` may be None for graphs that draw no random numbers (see `needs_key`).
     """
-    steps = [_step(n, i, out_shapes or {}) for i, n in enumerate(graph.nodes) if n.op is not None]
+    index = (whole or graph).index
+    steps = [_step(n, index[n], out_shapes or {}) for n in graph.nodes if n.op is not None]
     arguments, aux_states = graph.arguments, graph.aux_states
 
-    def run(args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> tuple[list[Any], list[Any]]:
+    def run(
+        args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool, located: Mapping[tuple[Node, int], Any] = {}
+    ) -> tuple[list[Any], list[Any]]:
         env: dict[Node, Sequence[Any]] = {n: (v,) for n, v in zip(arguments, args, strict=True)}
         env.update((n, (v,)) for n, v in zip(aux_states, aux, strict=True))
         with jax.enable_x64(True):
             for s in steps:
-                _apply(s, env, key, train, platform)
+                _apply(s, env, key, train, platform, located)
         return [env[e.node][e.index] for e in graph.outputs], [env[n][0] for n in aux_states]
 
     return run
@@ -82,10 +97,19 @@ def _step(node: Node, index: int, out_shapes: Mapping[Node, Any]) -> _Step:
     return _Step(node, tuple((e.node, e.index) for e in node.inputs), aux, index, static)
 
 
-def _apply(s: _Step, env: dict[Node, Sequence[Any]], key: Any, train: bool, platform: str | None) -> None:
+def _apply(
+    s: _Step,
+    env: dict[Node, Sequence[Any]],
+    key: Any,
+    train: bool,
+    platform: str | None,
+    located: Mapping[tuple[Node, int], Any],
+) -> None:
     node, op = s.node, s.node.op
     assert op is not None
     ins = [env[n][i] for n, i in s.inputs]
+    if located:
+        ins = [Located(x, located[node, i]) if (node, i) in located else x for i, x in enumerate(ins)]
     asked = dict(s.static)
     if "train" in op.asks:
         asked["train"] = train
@@ -94,13 +118,13 @@ def _apply(s: _Step, env: dict[Node, Sequence[Any]], key: Any, train: bool, plat
     params = node.params
     try:
         with jax.named_scope(node.name or op.name):
-            out = op.rule_for(params, ins, platform)(params, *ins, **asked)
+            out = apply(op, params, ins, platform, asked)
     except Exception as e:
         if "key" in op.asks and key is None:
             raise BindError(f"node {node.name!r} ({op.name}) draws random numbers: pass key=jax.random.key(…)") from e
         e.add_note(
             f"while lowering node {node.name!r} ({op.name}) with inputs "
-            f"{', '.join(f'{jax.typeof(x).str_short()}' for x in ins)}"
+            f"{', '.join(_described(x) for x in ins)}"
         )
         if isinstance(e, MXNetError) and node.name not in str(e):
             raise type(e)(f"Error in operator {node.name} ({op.name}): {e}") from e
@@ -111,3 +135,8 @@ def _apply(s: _Step, env: dict[Node, Sequence[Any]], key: Any, train: bool, plat
     for (_, var), new in zip(s.aux, outs[n_out:], strict=False):
         if var.is_variable:
             env[var] = (new,)
+
+
+def _described(x: Any) -> str:
+    stype = stype_of(x)
+    return jax.typeof(x).str_short() if stype == "default" else f"{stype} {x.dtype}{list(x.shape)}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from symjax.lowering.errors import ShapeError
 from symjax.sparse.buckets import bucket, index_dtype, padded
+from symjax.sparse.unique import RowIndex, index_ids, index_on_host
 
 
 class HostCSR(NamedTuple):
@@ -37,6 +38,8 @@ class CSR:
       indptr: where each row begins and ends in them, (shape[0] + 1,), of the type of `indices`.
       rows: the row of each stored value, (capacity,), so that no rule need derive it from `indptr`.
       shape: the shape of the matrix.
+      columns: the distinct columns and where each stored entry's is among them, if somebody has worked them out
+        (`with_columns`); what goes by columns (products with the transposed matrix, lookups of rows) is faster with it.
     """
 
     data: Any
@@ -44,6 +47,7 @@ class CSR:
     indptr: Any
     rows: Any
     shape: tuple[int, int] = dataclasses.field(metadata={"static": True})
+    columns: RowIndex | None = None
 
     stype: ClassVar[str] = "csr"
 
@@ -80,6 +84,18 @@ class CSR:
     def with_data(self, data: Any) -> CSR:
         """Returns a matrix with the same pattern and other values."""
         return dataclasses.replace(self, data=data)
+
+    def with_columns(self) -> CSR:
+        """Returns the matrix with `columns`, worked out on the host. Not for traced arrays."""
+        if self.columns is not None:
+            return self
+        found = index_on_host(np.asarray(self.indices), self.shape[1])
+        place = next(iter(self.devices())) if isinstance(self.data, jax.Array) else None
+        return dataclasses.replace(self, columns=found if place is None else jax.device_put(found, place))
+
+    def column_index(self) -> RowIndex:
+        """Returns `columns`, worked out in the compiled function if need be."""
+        return index_ids(self.indices, self.shape[1]) if self.columns is None else self.columns
 
     def astype(self, dtype: Any) -> CSR:
         return self.with_data(self.data.astype(dtype))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symjax.lowering.errors import ShapeError
+from symjax.lowering.ops._axes import gather
 from symjax.sparse.buckets import bucket, index_dtype, padded
 
 
@@ -138,17 +139,46 @@ def row_sparse_from_dense(x: Any, capacity: int | None = None) -> RowSparse:
     return RowSparse(data, rows.astype(index_dtype(n)), x.shape)
 
 
-def take_rows(table: Any, ids: Any) -> Any:
-    """Returns the rows `ids` of a dense or RowSparse array: (*ids.shape, *row shape). Ids must lie inside.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Located:
+    """A RowSparse handed to one lookup, together with where that lookup's ids are among its rows."""
 
-    Rows that are not stored are zero. A stored row is found by bisection, or directly where all are stored.
+    table: RowSparse
+    inverse: Any
+
+    stype: ClassVar[str] = "row_sparse"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.table.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.table.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.table.ndim
+
+
+def take_rows(table: Any, ids: Any) -> Any:
+    """Returns the rows `ids` of a dense, RowSparse or located array: (*ids.shape, *row shape).
+
+    Rows that are not stored, and ids beyond the last row (padding), give zeros; ids must not be negative. A stored row
+    is found by bisection, or directly where all are stored. Gradients add up in float32 for half precision.
     """
+    if isinstance(table, Located):
+        return _read(table.table.data, table.inverse)
     if not isinstance(table, RowSparse):
-        return jnp.take(table, ids, axis=0, mode="fill", fill_value=0)
+        return _read(table, ids)
     if table.full:
-        return jnp.take(table.data, ids, axis=0, mode="fill", fill_value=0)
+        return _read(table.data, ids)
     ids = ids.astype(table.indices.dtype)
     at = jnp.searchsorted(table.indices, ids)
     found = jnp.take(table.indices, at, mode="fill", fill_value=table.shape[0]) == ids
     # a row that is not stored reads from beyond the last, which fills with zero
-    return jnp.take(table.data, jnp.where(found, at, table.capacity), axis=0, mode="fill", fill_value=0)
+    return _read(table.data, jnp.where(found, at, table.capacity))
+
+
+def _read(data: Any, at: Any) -> Any:
+    return gather(lambda d, i: jnp.take(d, i, axis=0, mode="fill", fill_value=0), data, at)

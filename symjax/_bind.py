@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,12 +11,15 @@ import jax
 import numpy as np
 
 from symjax.context import Context
-from symjax.lowering.errors import BindError, MXNetError, ShapeError, StorageFallbackWarning, did_you_mean
+from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.infer import Inferred, evaluate_outputs, infer_shapes, infer_types, is_complete
 from symjax.lowering.trace import lower_graph, needs_shapes
 from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.storage import to_device
+from symjax.ndarray.storage import class_of, to_device
+from symjax.sparse.csr import CSR
+from symjax.sparse.row_sparse import RowSparse
+from symjax.sparse.storage import Storage, infer_storage
 from symjax.symbol._infer import dtype_name
 from symjax.symbol.symbol import Symbol
 
@@ -34,6 +36,7 @@ class Bound:
     reqs: list[str]
     outputs: list[tuple[tuple[int, ...], Any]]
     out_shapes: dict[Node, tuple[tuple[int, ...], ...]]
+    storage: Storage
 
     def reshaped(self, symbol: Symbol, ctx: Context, partial: bool, up: bool, shapes: Mapping[str, Any]) -> Bound:
         """The arrays for other input shapes; see `Executor.reshape`."""
@@ -49,10 +52,10 @@ class Bound:
         args, grads, aux = [], [], []
         for n, a, g in zip(graph.arguments, self.args, self.grads, strict=True):
             args.append(_resize(n.name, a, found[Entry(n, 0)], partial or n.name in shapes, up, ctx))
-            grads.append(g if g is None or args[-1] is a else zeros(args[-1].shape, g._dtype, ctx))
+            grads.append(g if g is None or args[-1] is a else zeros(args[-1].shape, g._dtype, ctx, g.stype))
         for n, a in zip(graph.aux_states, self.aux, strict=True):
             aux.append(_resize(n.name, a, found[Entry(n, 0)], partial, up, ctx))
-        return Bound(args, grads, aux, self.reqs, *_outputs(graph, found, types, args, aux))
+        return Bound(args, grads, aux, self.reqs, *_outputs(graph, found, types, args, aux), self.storage)
 
 
 def _not_a_context(ctx: Any) -> str:
@@ -77,7 +80,13 @@ def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: A
     for n, a, g in zip(arg_names, given_args, grads, strict=True):
         if g is not None and g.shape != a.shape:
             raise ShapeError(f"gradient array of {n!r}: expected shape {a.shape}, got {g.shape}")
-    return Bound(given_args, grads, given_aux, reqs, *_outputs(graph, shapes, types, given_args, given_aux))
+    storage = infer_storage(graph, {n: a.stype for n, a in zip(graph.arguments, given_args, strict=True)})
+    _report(storage, shapes, types)
+    return Bound(given_args, grads, given_aux, reqs, *_outputs(graph, shapes, types, given_args, given_aux), storage)
+
+
+def _report(storage: Storage, shapes: Inferred[Any], types: Inferred[str]) -> None:
+    storage.report(lambda n: storage.fallback_bytes(n, shapes, types))
 
 
 def _infer(
@@ -114,7 +123,7 @@ def simple_bind_arrays(
         graph, {n: dtype_name(type_dict[n.name]) for n in graph.inputs if type_dict and n.name in type_dict}
     )
     types.check()
-    _warn_storage(graph, stype_dict or {})
+    storage = infer_storage(graph, {n: stype_dict[n.name] for n in graph.inputs if stype_dict and n.name in stype_dict})
     found = infer_shapes(graph, {n: tuple(shapes[n.name]) or None for n in graph.inputs if n.name in shapes}, types)
     found.check()
     open_ = [n for n in graph.inputs if not is_complete(found[Entry(n, 0)])]
@@ -127,38 +136,49 @@ def simple_bind_arrays(
             f"provide them as keywords, such as {open_[0].name}=(2, 3): {listed}. Given: {dict(shapes)}{unused}"
         )
     share: set[str] = set(shared_arg_names or ())
-    args = [_shared(n, found, types, ctx, share, shared_buffer) for n in graph.arguments]
-    grads = [zeros(a.shape, a._dtype, ctx) if r != "null" else None for a, r in zip(args, reqs, strict=True)]
+    _report(storage, found, types)
+    args = [_shared(n, found, types, storage, ctx, share, shared_buffer) for n in graph.arguments]
+    of_grads = storage.gradients(graph.arguments)
+    grads = [
+        zeros(a.shape, a._dtype, ctx, of_grads[n]) if r != "null" else None
+        for n, a, r in zip(graph.arguments, args, reqs, strict=True)
+    ]
     aux = [zeros(_known(found[Entry(n, 0)]), types[Entry(n, 0)] or "float32", ctx) for n in graph.aux_states]
-    return Bound(args, grads, aux, reqs, *_outputs(graph, found, types, args, aux))
+    return Bound(args, grads, aux, reqs, *_outputs(graph, found, types, args, aux), storage)
 
 
 def _shared(
     n: Node,
     shapes: Inferred[Any],
     types: Inferred[str],
+    storage: Storage,
     ctx: Context,
     share: set[str],
     buffer: dict[str, NDArray] | None,
 ) -> NDArray:
-    shape, dtype = _known(shapes[Entry(n, 0)]), types[Entry(n, 0)] or "float32"
+    shape, dtype, stype = _known(shapes[Entry(n, 0)]), types[Entry(n, 0)] or "float32", storage[Entry(n, 0)]
     if buffer is not None:
         old = buffer.get(n.name)
-        if old is not None and old.shape == shape and old._dtype.name == dtype and (not share or n.name in share):
+        same = old is not None and old.shape == shape and old._dtype.name == dtype and old.stype == stype
+        if old is not None and same and (not share or n.name in share):
             return old
-    made = zeros(shape, dtype, ctx)
+    made = zeros(shape, dtype, ctx, stype)
     if buffer is not None and n.name not in buffer:
         buffer[n.name] = made
     return made
 
 
-def zeros(shape: tuple[int, ...], dtype: Any, ctx: Context) -> NDArray:
-    """An NDArray of zeros that takes no memory until it is read or written."""
+def zeros(shape: tuple[int, ...], dtype: Any, ctx: Context, stype: str = "default") -> NDArray:
+    """An NDArray of zeros that takes no memory until it is read or written; a sparse one stores nothing."""
 
-    def fill() -> jax.Array:
-        return to_device(np.zeros(shape, dtype), ctx)
+    def fill() -> Any:
+        if stype == "default":
+            return to_device(np.zeros(shape, dtype), ctx)
+        with jax.enable_x64(True):
+            empty: Any = CSR.empty(shape, dtype) if stype == "csr" else RowSparse.empty(shape, dtype)  # type: ignore[arg-type]  # csr is a matrix
+            return jax.device_put(empty, ctx.jax_device)
 
-    return NDArray._pending(shape, dtype, ctx, fill)
+    return class_of(stype)._pending(shape, dtype, ctx, fill)
 
 
 def _known(shape: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -256,18 +276,9 @@ def _resize(name: str, old: NDArray, shape: Any, allowed: bool, up: bool, ctx: C
                 f"making a big executor and then a smaller one is cheaper; otherwise set "
                 f"allow_up_sizing=True"
             )
-        return zeros(shape, old._dtype, ctx)
+        return zeros(shape, old._dtype, ctx, old.stype)
+    if old.stype != "default":
+        return zeros(shape, old._dtype, ctx, old.stype)
     with jax.enable_x64(True):
         return NDArray._from_jax(old._data.reshape(-1)[: math.prod(shape)].reshape(shape), ctx)
 
-
-def _warn_storage(graph: Graph, stypes: Mapping[str, str]) -> None:
-    flags = {"1": "row_sparse", "2": "csr"}
-    for n in graph.inputs:
-        stype = stypes.get(n.name) or flags.get(n.attrs.get("__storage_type__", "0"), "default")
-        if stype != "default":
-            warnings.warn(
-                f"variable {n.name!r} asks for storage type {stype}; it is bound dense (same numbers, more memory)",
-                StorageFallbackWarning,
-                stacklevel=4,
-            )

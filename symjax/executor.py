@@ -15,14 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from symjax import random
-from symjax._bind import Bound, bind_arrays, simple_bind_arrays
+from symjax._bind import Bound, bind_arrays, simple_bind_arrays, zeros
 from symjax.context import Context
 from symjax.lowering.compile import Program, Step, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
+from symjax.lowering.row_gradients import plan_gradient
 from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.storage import to_device
+from symjax.ndarray.storage import class_of, to_device, wrap
+from symjax.sparse.exact import add, trimmed
+from symjax.sparse.rules import as_stype
 from symjax.symbol.symbol import Symbol
+
+_UNKNOWN = object()
 
 MonitorCallback = Callable[[str, NDArray], Any]
 
@@ -75,7 +80,8 @@ def simple_bind(
       ctx: the context to run on.
       grad_req: as for `bind`.
       type_dict: dtypes by name; float32 is taken for what stays unknown.
-      stype_dict: storage types by name; only "default" until sparse storage is supported.
+      stype_dict: storage types by name; others are `Variable(stype=)`'s, or "default". Gradient arrays get the types
+        that inference finds.
       shared_arg_names, shared_buffer: arguments to take from (and put into) a dict of arrays, where they fit.
       **kwargs: shapes by name; names that are no arguments are ignored.
 
@@ -117,7 +123,16 @@ class Executor:
         self._forward_aux = tuple(i for i, n in enumerate(self._graph.aux_states) if n in eager)
         self._run: _Run | None = None
         self._monitor: tuple[MonitorCallback, bool] | None = None
-        self._outputs = [NDArray._pending(s, t, ctx, self._first_read) for s, t in handle.outputs]
+        storage = handle.storage
+        inferred = storage.gradients([self._graph.arguments[i] for i in self._wrt])
+        self._plans = tuple(
+            plan_gradient(storage, n, inferred[n], handle.grads[i].stype)  # type: ignore[union-attr]  # i is in _wrt
+            for i, n in ((i, self._graph.arguments[i]) for i in self._wrt)
+        )
+        self._outputs = [
+            class_of(stype)._pending(s, t, ctx, self._first_read)
+            for (s, t), stype in zip(handle.outputs, storage.outputs(), strict=True)
+        ]
 
     # ---- the arrays
 
@@ -192,7 +207,7 @@ class Executor:
         with jax.enable_x64(True):
             for o, (s, t) in zip(self._outputs, self._bound.outputs, strict=True):
                 if o._value is None:
-                    o._set_data(to_device(np.zeros(s, t), self._ctx))
+                    o._set_data(zeros(s, t, self._ctx, o.stype)._data)
 
     def _feed(self, values: Mapping[str, Any]) -> None:
         args = self.arg_dict
@@ -308,10 +323,10 @@ class Executor:
                 continue
             if everything:
                 for name, e in zip(n.input_names, n.inputs, strict=True):
-                    value = by_node[e.node] if e.node.is_variable else NDArray._from_jax(values[e], self._ctx)
+                    value = by_node[e.node] if e.node.is_variable else wrap(values[e], self._ctx)
                     callback(_Name(f"{n.name}_{name}"), value)
             for e in n.entries():
-                callback(_Name(e.output_name), NDArray._from_jax(values[e], self._ctx))
+                callback(_Name(e.output_name), wrap(values[e], self._ctx))
 
     def debug_str(self) -> str:
         """The symbol's listing and the size of the arrays bound, in MXNet's format."""
@@ -341,7 +356,7 @@ class _Name(str):
 class _Run:
     """One forward pass: the contents it reads, and how far it has got."""
 
-    __slots__ = ("args", "aux", "ex", "heads_done", "key", "new_aux", "outs", "pull", "train")
+    __slots__ = ("args", "aux", "ex", "heads_done", "key", "new_aux", "outs", "pull", "rows", "train")
 
     def __init__(self, ex: Executor, train: bool) -> None:
         self.ex, self.train = ex, train
@@ -352,43 +367,58 @@ class _Run:
         self.new_aux: Any = None
         self.pull: Any = None
         self.heads_done = 0
+        self.rows: Any = _UNKNOWN
 
     @property
     def step(self) -> Step:
-        return self.ex._program.step(self.ex._wrt, self.ex._add, self.train)
+        return self.ex._program.step(self.ex._wrt, self.ex._add, self.train, self.ex._plans)
 
     def read(self) -> None:
         """Runs the forward pass alone; in training it keeps what the backward pass needs."""
         ex = self.ex
         with jax.enable_x64(True):
             if self.train and ex._wrt:
-                self.outs, self.new_aux, self.pull = self.step.forward(self.args, self.aux, self.key)
+                self._find_rows()
+                self.outs, self.new_aux, self.pull = self.step.forward(self.args, self.aux, self.key, self.rows)
             else:
                 self.outs, self.new_aux = ex._program.forward(self.args, self.aux, self.key, self.train)
         self._deliver()
         for i in ex._forward_aux:
             ex.aux_arrays[i]._set_data(self.new_aux[i])
 
+    def _find_rows(self) -> None:
+        """Finds the rows that lookups touch, once for forward and backward."""
+        if self.rows is _UNKNOWN:
+            self.rows = self.step.rows(self.args, self.aux, self.key)
+
     def _deliver(self) -> None:
         if self.ex._run is self:
             for o, v in zip(self.ex._outputs, self.outs, strict=True):
-                o._set_data(v)
+                o._set_data(v if o.stype == "default" else trimmed(as_stype(v, o.stype)))
 
     def backward(self, heads: list[Any] | None) -> None:
         ex, step = self.ex, self.step
-        old = [g._data if a else None for g, a in zip(self._targets(), ex._add, strict=True)]
+        old = [
+            g._data if a and g.stype == "default" else None for g, a in zip(self._targets(), ex._add, strict=True)
+        ]
         with jax.enable_x64(True):
+            self._find_rows()
             if self.pull is not None and (not self.heads_done or not self.aux):
-                grads = step.backward(self.pull, self.outs, heads, old)
+                grads = step.backward(self.pull, self.outs, heads, old, self.args, self.rows)
             else:
                 # MXNet: a second backward moves the auxiliary states once more.
                 aux = self.aux if not self.heads_done else tuple([a._data for a in ex.aux_arrays])
-                outs, self.new_aux, grads = step.fused(self.args, aux, self.key, heads, old)
+                outs, self.new_aux, grads = step.fused(self.args, aux, self.key, heads, old, self.rows)
                 if self.outs is None:
                     self.outs = outs
                     self._deliver()
         self.heads_done += 1
-        for g, value in zip(self._targets(), grads, strict=True):
+        for g, value, added in zip(self._targets(), grads, ex._add, strict=True):
+            if g.stype != "default":
+                value = trimmed(value)
+                if added:
+                    with jax.enable_x64(True):
+                        value = add(g._data, value)
             g._set_data(value)
         if self.train:
             for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
@@ -405,10 +435,15 @@ def copy_into(target: NDArray, value: Any) -> None:
     """Replaces the contents of `target` by those of `value`, on its device and in its dtype."""
     with jax.enable_x64(True):
         if isinstance(value, NDArray):
+            if value.stype != target.stype:
+                value = value.tostype(target.stype)
             same_place = value._ctx == target._ctx
             data = value._data
         else:
             same_place, data = False, value
+            if target.stype != "default":
+                value = NDArray._from_jax(to_device(value, target.context), target.context).tostype(target.stype)
+                same_place, data = True, value._data
         if data.dtype != target._dtype:
             data = data.astype(target._dtype)
         target._set_data(data if same_place else to_device(data, target.context))

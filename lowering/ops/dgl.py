@@ -97,8 +97,8 @@ def dgl_csr_neighbor_uniform_sample(p: UniformSampleParams, *seed_arrays: Array,
     """Samples the neighbourhoods of seed vertices in a graph.
 
     From the seeds (layer 0) at most `num_neighbor` edges of each vertex are followed, drawn without replacement, each
-    set of them equally likely; from the vertices found (layer 1) likewise, up to `num_hops` layers. The walk ends early,
-    with a warning, when `max_num_vertices` vertices are found.
+    set of them equally likely; from the vertices found (layer 1) likewise, up to `num_hops` layers. The walk ends
+    early, with a warning, when `max_num_vertices` vertices are found.
 
     The inputs are the graph, a square csr matrix (V, V) of edge ids whose row v lists the neighbours of v, and arrays
     of seeds, int64 (S,). The outputs are, for N seed arrays and M = `max_num_vertices`:

@@ -49,7 +49,7 @@ def one_axis(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def _finish(y: Array, axes: tuple[int, ...], shape: tuple[int, ...], keepdims: bool) -> Array:
+def finish(y: Array, axes: tuple[int, ...], shape: tuple[int, ...], keepdims: bool) -> Array:
     """Gives a reduced array (without its axes) MXNet's shape."""
     if keepdims:
         return y.reshape(tuple(1 if i in axes else d for i, d in enumerate(shape)))
@@ -125,7 +125,7 @@ _REDUCTIONS: dict[str, tuple[Reduction, tuple[str, ...], str]] = {
 def _register(name: str, fn: Reduction, aliases: tuple[str, ...], formula: str) -> None:
     def rule(p: ReduceParams, data: Array) -> Array:
         axes = reduced_axes(p.axis, data.ndim, p.exclude)
-        return _finish(fn(data, axes), axes, data.shape, p.keepdims)
+        return finish(fn(data, axes), axes, data.shape, p.keepdims)
 
     rule.__doc__ = (f"Returns {formula} over `axis`, in the type of `data`.\n\nThe reduced axes vanish, or stay as 1 "
                     f"with `keepdims`; reducing all of them gives shape (1,).")
@@ -158,7 +158,7 @@ def norm(p: NormParams, data: Array) -> Array:
     x = data.astype(wide_dtype(data.dtype))
     # Squares are summed as they are: scaling against overflow would cost a pass over the array.
     y = jnp.sqrt(jnp.sum(x * x, axes)) if p.ord == 2 else jnp.sum(x * lax.stop_gradient(jnp.sign(x)), axes)
-    return _finish(cast(y, p.out_dtype or data.dtype), axes, data.shape, p.keepdims)
+    return finish(cast(y, p.out_dtype or data.dtype), axes, data.shape, p.keepdims)
 
 
 class ArgParams(Params):
@@ -170,7 +170,7 @@ def _arg(fn: Callable[..., Array], p: ArgParams, data: Array) -> Array:
     if p.axis is None:
         return fn(data.reshape(-1)).astype(data.dtype).reshape((1,) * (data.ndim if p.keepdims else 1))
     axis = one_axis(p.axis, data.ndim)
-    return _finish(fn(data, axis).astype(data.dtype), (axis,), data.shape, p.keepdims)
+    return finish(fn(data, axis).astype(data.dtype), (axis,), data.shape, p.keepdims)
 
 
 @op("argmax", params=ArgParams)
@@ -211,8 +211,8 @@ def moments(p: MomentsParams, data: Array) -> tuple[Array, Array]:
     x = data.astype(wide_dtype(data.dtype))
     mean = jnp.mean(x, axes, keepdims=True)
     variance = jnp.mean(jnp.square(x - mean), axes)
-    return (_finish(cast(mean, data.dtype).reshape(variance.shape), axes, data.shape, p.keepdims),
-            _finish(cast(variance, data.dtype), axes, data.shape, p.keepdims))
+    return (finish(cast(mean, data.dtype).reshape(variance.shape), axes, data.shape, p.keepdims),
+            finish(cast(variance, data.dtype), axes, data.shape, p.keepdims))
 
 
 class AllFiniteParams(Params):

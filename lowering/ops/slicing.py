@@ -31,7 +31,7 @@ class SliceLikeParams(Params):
     axes: Shape = param((), doc="Axes to cut; (): all.")
 
 
-def _slices(p: SliceParams, shape: tuple[int, ...]) -> tuple[slice, ...]:
+def slices(p: SliceParams, shape: tuple[int, ...]) -> tuple[slice, ...]:
     if len(p.begin) != len(p.end) or (p.step and len(p.step) != len(p.begin)):
         raise ParamError(f"begin={p.begin}, end={p.end} and step={p.step} must have equal lengths")
     if len(p.begin) > len(shape):
@@ -44,11 +44,11 @@ def _slices(p: SliceParams, shape: tuple[int, ...]) -> tuple[slice, ...]:
 @op("slice", aliases=("crop", "_sparse_slice", "_npi_slice", "_npx_slice"), params=SliceParams)
 def slice_op(p: SliceParams, data: Array) -> Array:
     """Cuts `data[b0:e0:s0, b1:e1:s1, …]` with Python's meaning; indices beyond the ends are moved to them."""
-    return data[_slices(p, data.shape)]
+    return data[slices(p, data.shape)]
 
 
 def _slice_shape(p: SliceParams, shape: tuple[int, ...]) -> tuple[int, ...]:
-    where = _slices(p, shape)
+    where = slices(p, shape)
     return tuple(len(range(*s.indices(d))) for s, d in zip(where, shape, strict=False)) + shape[len(where):]
 
 
@@ -63,14 +63,14 @@ def slice_assign(p: SliceParams, lhs: Array, rhs: Array) -> Array:
     want = _slice_shape(p, lhs.shape)
     if rhs.shape != want:
         raise ShapeError(f"argument 'rhs': expected {want}, the shape of the slice, got {rhs.shape}")
-    return lhs.at[_slices(p, lhs.shape)].set(rhs)
+    return lhs.at[slices(p, lhs.shape)].set(rhs)
 
 
 @op("_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),
     params=SliceAssignScalarParams)
 def slice_assign_scalar(p: SliceAssignScalarParams, data: Array) -> Array:
     """Returns `data` with the slice filled by a number, cut to the type of `data`."""
-    return data.at[_slices(p, data.shape)].set(jnp.asarray(p.scalar).astype(data.dtype))
+    return data.at[slices(p, data.shape)].set(jnp.asarray(p.scalar).astype(data.dtype))
 
 
 @op("slice_axis", params=SliceAxisParams)

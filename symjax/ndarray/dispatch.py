@@ -25,6 +25,9 @@ from symjax.ndarray import storage, tape
 from symjax.ndarray.donation import candidates, donating
 from symjax.ndarray.storage import device_scalar
 from symjax.ndarray.tape import STATE
+from symjax.sparse import rules
+from symjax.sparse.csr import CSR
+from symjax.sparse.rules import is_by_value
 
 Numbers = float | tuple[float, ...]
 
@@ -44,6 +47,7 @@ class _Entry:
     n_visible: int
     aux: tuple[int, ...]
     wants_key: bool
+    by_column: int | None
 
 
 _entries: dict[Any, _Entry] = {}
@@ -65,7 +69,7 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
       MXNetError: parameters, number, shapes or dtypes of the inputs do not fit the op.
     """
     traced = op.params.__traced__
-    if traced:
+    if traced and not (is_by_value(op) and any(x.stype != "default" for x in inputs)):
         names, scalars, static = _split(op, traced, attrs)
     else:
         names, scalars, static = (), (), tuple(attrs.items())
@@ -94,6 +98,8 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
         try:
             if given and not op.eager:
                 call = donating(call, given, inputs, out, entry.aux, entry.n_out, operands, random_key) or call
+            if entry.by_column is not None:
+                _work_out_columns(inputs[entry.by_column])
             arrays = tuple([x._data for x in inputs])
             results = call(arrays, operands, random_key)
         except Exception as e:
@@ -106,6 +112,13 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     if not STATE.recording:
         return _deliver(op, entry, results, ctx, out)
     return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
+
+
+def _work_out_columns(x: Any) -> None:
+    """Gives a csr array's container the index of its columns, which it keeps."""
+    value = x._data
+    if isinstance(value, CSR) and x._value is value:
+        x._value = value.with_columns()
 
 
 def _split(op: Op, traced: Mapping[str, bool], attrs: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Numbers, ...],
@@ -219,7 +232,8 @@ def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, .
         call = jax.jit(fn)
     else:
         call = jax.jit(fn, out_shardings=jax.sharding.SingleDeviceSharding(ctx.jax_device))
-    return _Entry(op=op, call=call, params=params, n_out=len(op.output_names(params)),
+    by_column = rules.column_input(op, params) if ctx.platform == "cpu" else None
+    return _Entry(op=op, call=call, params=params, n_out=len(op.output_names(params)), by_column=by_column,
                   n_visible=op.num_visible(params), wants_key="key" in op.asks,
                   aux=tuple(wanted.index(a) for a in op.aux_names(params) if a in wanted))
 
@@ -241,7 +255,7 @@ def pure_function(op: Op, params: Any, names: tuple[str, ...], platform: str, tr
             asked["key"] = _random.wrap_key(key)
         if "out_shapes" in op.asks:
             asked["out_shapes"] = out_shapes or (getattr(params, "shape", None),)
-        result = op.rule_for(p, arrays, platform)(p, *arrays, **asked)
+        result = rules.apply(op, p, arrays, platform, asked)
         return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
     fn.__name__ = fn.__qualname__ = op.name
@@ -307,12 +321,11 @@ def _explain(e: Exception, op: Op, entry: _Entry, inputs: Sequence[Any]) -> Exce
 def _deliver(op: Op, entry: _Entry, results: tuple[Any, ...], ctx: Context, out: Any) -> Any:
     n = entry.n_visible
     if out is None:
-        new = storage.class_of("default")._from_jax
         if n == 1:
-            made = new(results[0], ctx)
+            made = storage.wrap(results[0], ctx)
             made._owned = True
             return made
-        return [new(r, ctx) for r in results[:n]]
+        return [storage.wrap(r, ctx) for r in results[:n]]
     if isinstance(out, storage.NDArrayBase):
         _write(op, out, results[0])
         return out
@@ -345,5 +358,7 @@ def _write(op: Op, out: Any, value: Any) -> None:
         raise ShapeError(f"operator {op.name}: out= has shape {have.shape}, the result {value.shape}")
     if out._dtype != value.dtype:
         raise DTypeError(f"operator {op.name}: out= has dtype {out._dtype.name}, the result {value.dtype.name}")
+    if rules.stype_of(value) != out.stype:
+        value = storage.class_of("default")._from_jax(rules.dense(value), out._ctx).tostype(out.stype)._data
     out._set_data(value)
     out._owned = True

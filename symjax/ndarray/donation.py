@@ -26,9 +26,18 @@ def candidates(inputs: Sequence[Any], out: Any, aux: tuple[int, ...]) -> tuple[i
             continue
         if not (i in aux or any(x is o for o in outs)) or sum(x is y for y in inputs) > 1:
             continue
-        if sys.getrefcount(x._value) == 2:  # the slot and the argument of getrefcount
+        # the slot and the argument of getrefcount; for a container, also that nothing else holds its parts
+        if sys.getrefcount(x._value) == 2 and (x.stype == "default" or _holds_alone(x._value)):
             found.append(i)
     return tuple(found)
+
+
+def _holds_alone(container: Any) -> bool:
+    """Whether nothing but a container refers to its arrays."""
+    parts = vars(container)
+    names = [k for k in parts if isinstance(parts[k], jax.Array)]
+    # the dictionary of the container and the argument of getrefcount
+    return parts.get("columns") is None and all(sys.getrefcount(parts[k]) == 2 for k in names)
 
 
 def donating(call: Callable[..., Any], given: tuple[int, ...], inputs: Sequence[Any], out: Any, aux: tuple[int, ...],
@@ -38,18 +47,25 @@ def donating(call: Callable[..., Any], given: tuple[int, ...], inputs: Sequence[
     A result of another shape is an error that is raised after the call: by then the input must still be there.
     """
     arrays = tuple(x._value if x._lazy is None else x._data for x in inputs)
-    signature = tuple((a.shape, a.dtype) for a in arrays)
+    signature = tuple(map(_signature, arrays))
     known = (call, given, signature, tuple(_targets(given, inputs, out, aux, n_out)))
     fits = _fits.get(known)
     if fits is None:
         results = jax.eval_shape(call, arrays, scalars, key)
-        fits = _fits[known] = all((results[j].shape, results[j].dtype) == signature[i] for i, j in known[3])
+        fits = _fits[known] = all(_signature(results[j]) == signature[i] for i, j in known[3])
     if not fits:
         return None
     made = _calls.get((call, given))
     if made is None:
         made = _calls[call, given] = _compile(call, given)
     return made
+
+
+def _signature(value: Any) -> Any:
+    if isinstance(value, jax.Array | jax.ShapeDtypeStruct):
+        return value.shape, value.dtype
+    leaves, structure = jax.tree.flatten(value)
+    return structure, tuple((x.shape, x.dtype) for x in leaves)
 
 
 def _targets(given: tuple[int, ...], inputs: Sequence[Any], out: Any, aux: tuple[int, ...],

@@ -19,6 +19,8 @@ from jax import lax
 
 from symjax.context import Context, current_context
 from symjax.lowering.errors import MissingLoweringError, MXNetError, StorageError
+from symjax.sparse.exact import trimmed
+from symjax.sparse.rules import stype_of
 
 Thunk = Callable[[], Any]
 T = TypeVar("T")
@@ -193,6 +195,11 @@ class NDArrayBase:
         return lazy.base._dtype if isinstance(lazy, _View) else lazy.dtype
 
     @property
+    def stype(self) -> str:
+        """The storage type: "default", "csr" or "row_sparse"."""
+        return "default"
+
+    @property
     def dtype(self) -> Any:
         """The element type as a numpy scalar type, e.g. `numpy.float32`."""
         return self._dtype.type
@@ -258,6 +265,12 @@ def class_of(stype: str) -> type[Any]:
         raise StorageError(f"storage type {stype!r} is not one of default, csr, row_sparse") from None
 
 
+def wrap(value: Any, ctx: Context) -> Any:
+    """Returns an NDArray of the class for a value's storage type, a container without the room it does not use."""
+    stype = stype_of(value)
+    return class_of(stype)._from_jax(value if stype == "default" else trimmed(value), ctx)
+
+
 _scalars: dict[Any, jax.Array] = {}
 _MAX_SCALARS = 4096
 
@@ -287,4 +300,7 @@ def to_device(value: Any, ctx: Context, dtype: Any = None) -> jax.Array:
             if value.committed and value.devices() == {device}:
                 return value
             return jax.device_put(value, device, may_alias=False)
+        if not isinstance(value, np.ndarray) and hasattr(value, "stype"):  # a container of `symjax.sparse`
+            there = isinstance(value.data, jax.Array) and value.devices() == {device}
+            return value if there else jax.device_put(value, device)
         return jax.device_put(value if dtype is None else np.asarray(value, dtype), device)

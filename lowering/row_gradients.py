@@ -1,0 +1,137 @@
+"""Differentiation with respect to the rows of tables that a batch touches: see `symjax.sparse.demand`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import jax
+
+from symjax.lowering.graph import Entry, Graph, Node
+from symjax.lowering.trace import lower_graph
+from symjax.sparse.csr import CSR
+from symjax.sparse.demand import Site, joint_index, sites_of
+from symjax.sparse.row_sparse import RowSparse, take_rows
+from symjax.sparse.rules import DENSE, as_stype, dense, stype_of
+from symjax.sparse.storage import Storage
+from symjax.sparse.unique import RowIndex
+
+Way = Literal["default", "stored", "rows"]
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientPlan:
+    """How the gradient of one argument is found.
+
+    Attributes:
+      way: "default": with respect to the dense array; "stored": to what the container stores; "rows": to the rows that
+        the graph looks up.
+      stype: the storage type that the gradient is delivered in.
+      sites: the lookups, for "rows".
+    """
+
+    way: Way = "default"
+    stype: str = DENSE
+    sites: tuple[Site, ...] = ()
+
+    def split(self, value: Any, index: RowIndex | None) -> Any:
+        """Returns what is differentiated in place of an argument: an array, stored values, or the rows touched."""
+        if self.way == "default":
+            return dense(value)
+        if self.way == "stored":
+            return value.data
+        assert index is not None
+        return take_rows(value, index.unique)
+
+    def join(self, value: Any, index: RowIndex | None, part: Any) -> Any:
+        """Returns the argument that the graph is given, made of what is differentiated."""
+        if self.way == "default":
+            return part
+        if self.way == "stored":
+            return value.with_data(part)
+        assert index is not None
+        return RowSparse(part, index.unique, value.shape)
+
+    def gradient(self, value: Any, index: RowIndex | None, cotangent: Any) -> Any:
+        """Returns the gradient in the storage type of the plan."""
+        made = self.join(value, index, cotangent)
+        return made if stype_of(made) == self.stype else as_stype(dense(made), self.stype)
+
+
+def stored(value: Any) -> Any:
+    """The differentiable part of a value: what a container stores, an array itself."""
+    return value if stype_of(value) == DENSE else value.data
+
+
+def plan_gradient(storage: Storage, n: Node, inferred: str, target: str) -> GradientPlan:
+    """Chooses how the gradient of a variable is found.
+
+    Args:
+      storage: the storage types of the graph.
+      n: the variable.
+      inferred: the storage type of its gradient by inference (`Storage.gradients`).
+      target: the storage type of the array that receives the gradient.
+    """
+    if target == "row_sparse":
+        sites = sites_of(storage.graph, n, storage.values)
+        if sites is not None:
+            return GradientPlan("rows", target, tuple(sites))
+    stype = storage.values[n][0]
+    if target != DENSE and stype == target and inferred == target:
+        return GradientPlan("stored", target)
+    return GradientPlan("default", target)
+
+
+class TouchedRows:
+    """Finds the rows that the planned lookups of a graph read.
+
+    Attributes:
+      plans: the plans by the position of their argument; all are of the way "rows".
+    """
+
+    def __init__(self, graph: Graph, plans: Mapping[int, GradientPlan], out_shapes: Any, platform: str | None) -> None:
+        self.plans, self.graph = plans, graph
+        entries = list(dict.fromkeys(self._index(s) for p in plans.values() for s in p.sites))
+        self.position = {n: i for i, n in enumerate(graph.arguments)}
+        self.direct = [e for e in entries if e.node in self.position]
+        self.computed = [e for e in entries if e.node not in self.position]
+        self.part = Graph(self.computed)
+        self.args = [self.position[n] for n in self.part.arguments]
+        self.aux = [graph.aux_states.index(n) for n in self.part.aux_states]
+        fn = lower_graph(self.part, out_shapes=out_shapes, platform=platform, whole=graph)
+
+        def values(args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> list[Any]:
+            return fn([args[i] for i in self.args], [aux[i] for i in self.aux], key, train)[0]
+
+        self.values = values
+        self.compiled = jax.jit(self._on_device, static_argnums=3)
+
+    def _on_device(self, args: Sequence[Any], aux: Sequence[Any], key_data: Any, train: bool) -> list[Any]:
+        from symjax.lowering.compile import wrap_key
+
+        return self.values(args, aux, wrap_key(key_data), train)
+
+    def find(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> dict[int, RowIndex]:
+        """Returns the rows of each table, by argument position; while tracing."""
+        return self._joined(args, self.values(args, aux, key, train) if self.computed else [], on_host=False)
+
+    def find_on_host(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> dict[int, RowIndex]:
+        """As `find`, outside of compiled code: faster where host and device are one."""
+        return self._joined(args, self.compiled(args, aux, key, train) if self.computed else [], on_host=True)
+
+    def _joined(self, args: Sequence[Any], computed: Sequence[Any], on_host: bool) -> dict[int, RowIndex]:
+        values: dict[Entry, Any] = {e: args[self.position[e.node]] for e in self.direct}
+        values.update(zip(self.computed, computed, strict=True))
+        if on_host:
+            values = {e: v.with_columns() if isinstance(v, CSR) else v for e, v in values.items()}
+        return {i: joint_index(p.sites, [values[self._index(s)] for s in p.sites], args[i].shape[0], on_host)
+                for i, p in self.plans.items()}  # fmt: skip
+
+    def _index(self, s: Site) -> Entry:
+        return Entry(self.graph.nodes[s.index[0]], s.index[1])
+
+    def located(self, found: Mapping[int, RowIndex]) -> dict[tuple[Node, int], Any]:
+        """Returns, for every lookup, where its ids are among the rows of its table."""
+        return {(self.graph.nodes[s.place], s.position): inverse for i, index in found.items()
+                for s, inverse in zip(self.plans[i].sites, index.inverse, strict=True)}  # fmt: skip

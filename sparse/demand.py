@@ -1,0 +1,160 @@
+"""Which rows of a table a graph touches, found from the graph: what makes a row_sparse gradient cost the batch.
+
+A table whose every use is a lookup (possibly after functions of single rows, such as the sum of squares of each) is
+replaced, inside the differentiated function, by the rows that the lookups name. JAX then differentiates with respect to
+those rows alone, and they are the row_sparse gradient: nothing of the table's size is made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from symjax.lowering.graph import Entry, Graph, Node
+from symjax.sparse.csr import CSR
+from symjax.sparse.rules import ROWS, decide
+from symjax.sparse.unique import RowIndex, index_ids, index_on_host, merge
+
+
+@dataclasses.dataclass(frozen=True)
+class Lookup:
+    """An input of an op of which it reads only some rows.
+
+    Attributes:
+      table: position of that input.
+      index: position of the input that names the rows.
+      ids: (index values, rows of the table, numpy or jax.numpy) -> ids in [0, rows], rows for none.
+      when: (params, storage type of the index input) -> whether the op reads single rows.
+    """
+
+    table: int
+    index: int
+    ids: Callable[[Any, int, Any], Any]
+    when: Callable[[Any, str], bool]
+
+
+_LOOKUPS: dict[str, Lookup] = {}
+_ROWWISE: dict[str, Callable[[Any], bool]] = {}
+_SAME_PATTERN: set[str] = set()
+
+
+def lookup(*ops: str, table: int, index: int, ids: Callable[[Any, int, Any], Any],
+           when: Callable[[Any, str], bool] = lambda p, stype: stype == "default") -> None:  # fmt: skip
+    """Declares that ops read single rows of an input; see `Lookup`."""
+    for name in ops:
+        _LOOKUPS[name] = Lookup(table, index, ids, when)
+
+
+def rowwise(*ops: str, when: Callable[[Any], bool] = lambda p: True) -> None:
+    """Declares that a row of the output depends on that row of the only input alone, and that zeros give zeros."""
+    for name in ops:
+        _ROWWISE[name] = when
+
+
+def keeps_pattern(*ops: str) -> None:
+    """Declares that the output, for a sparse first input, has its stored places."""
+    _SAME_PATTERN.update(ops)
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """One lookup in a graph, in terms that hold for every graph that computes the same.
+
+    Attributes:
+      place: position of the node among the graph's nodes.
+      position: the input that is the table.
+      index: the entry that names the rows: position of its node, and which output.
+      lookup: what the op says of it.
+    """
+
+    place: int
+    position: int
+    index: tuple[int, int]
+    lookup: Lookup
+
+
+def sites_of(graph: Graph, table: Node, stypes: Mapping[Node, Sequence[str]]) -> list[Site] | None:
+    """Returns the lookups through which a graph reads a variable; None if it reads it otherwise, or not at all.
+
+    Args:
+      graph: the graph.
+      table: the variable.
+      stypes: the storage types of every node's outputs (`storage.infer_storage`).
+    """
+    readers = _readers(graph)
+    outputs = {e.node for e in graph.outputs}
+    sites: list[Site] = []
+    waiting, seen = [table], {table}
+    while waiting:
+        node = waiting.pop()
+        if node in outputs:
+            return None
+        for reader, position in readers.get(node, ()):
+            site = _site(graph, reader, position, stypes)
+            if site is not None:
+                sites.append(site)
+            elif _is_rowwise(reader):
+                if reader not in seen:
+                    seen.add(reader)
+                    waiting.append(reader)
+            else:
+                return None
+    return sites or None
+
+
+def _readers(graph: Graph) -> dict[Node, list[tuple[Node, int]]]:
+    readers: dict[Node, list[tuple[Node, int]]] = {}
+    for n in graph.nodes:
+        for i, e in enumerate(n.inputs):
+            readers.setdefault(e.node, []).append((n, i))
+    return readers
+
+
+def _site(graph: Graph, node: Node, position: int, stypes: Mapping[Node, Sequence[str]]) -> Site | None:
+    assert node.op is not None
+    found = _LOOKUPS.get(node.op.name)
+    if found is None or position != found.table:
+        return None
+    index = node.inputs[found.index]
+    if not found.when(node.params, stypes[index.node][index.index]):
+        return None
+    source = _pattern_source(index)
+    return Site(graph.index[node], position, (graph.index[source.node], source.index), found)
+
+
+def _pattern_source(e: Entry) -> Entry:
+    """Goes back from a sparse entry to where its pattern comes from."""
+    while e.node.op is not None and e.node.op.name in _SAME_PATTERN:
+        e = e.node.inputs[0]
+    return e
+
+
+def _is_rowwise(node: Node) -> bool:
+    assert node.op is not None
+    when = _ROWWISE.get(node.op.name)
+    return when is not None and when(node.params) and decide(node.op, node.params, (ROWS,)) is not None
+
+
+def site_index(site: Site, value: Any, rows: int, on_host: bool) -> RowIndex:
+    """Returns which rows a site reads.
+
+    Args:
+      site: the lookup.
+      value: the value of `site.index`.
+      rows: the number of rows of the table.
+      on_host: work on the host, with numpy; the value must not be traced.
+    """
+    if isinstance(value, CSR):
+        return value.column_index()
+    if on_host:
+        return index_on_host(site.lookup.ids(np.asarray(value), rows, np), rows)
+    return index_ids(site.lookup.ids(value, rows, jnp), rows)
+
+
+def joint_index(sites: Sequence[Site], values: Sequence[Any], rows: int, on_host: bool) -> RowIndex:
+    """Returns the rows that all sites of one table read; `inverse` is a list in their order."""
+    return merge([site_index(s, v, rows, on_host) for s, v in zip(sites, values, strict=True)], rows, on_host)

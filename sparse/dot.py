@@ -1,0 +1,124 @@
+"""Products with a sparse operand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from symjax.lowering import registry
+from symjax.lowering.errors import ShapeError
+from symjax.lowering.ops._axes import gather
+from symjax.lowering.ops._elementwise import wide_dtype
+from symjax.sparse.csr import CSR
+from symjax.sparse.demand import lookup
+from symjax.sparse.row_sparse import RowSparse, take_rows
+from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, add_rule, as_stype, by_column
+from symjax.sparse.storage import grad_stypes
+
+
+def _check(p: Any, lhs: Any, rhs: Any) -> None:
+    if rhs.ndim > 2 or lhs.ndim > 2:
+        raise ShapeError(f"dot with a sparse operand needs matrices or a vector on the right, got lhs {lhs.shape} and "
+                         f"rhs {rhs.shape}")
+    inner = lhs.shape[0] if p.transpose_a else lhs.shape[-1]
+    outer = rhs.shape[-1] if p.transpose_b else rhs.shape[0]
+    if inner != outer:
+        raise ShapeError(f"dot of lhs {lhs.shape} and rhs {rhs.shape} (transpose_a={p.transpose_a}, "
+                         f"transpose_b={p.transpose_b}): the contracted axes differ")
+
+
+def _scaled(values: Any, data: Any) -> Any:
+    """Rows times stored values, in the type that sums are made in."""
+    wide = wide_dtype(values.dtype)
+    return values.astype(wide) * data.reshape(-1, *([1] * (values.ndim - 1))).astype(wide)
+
+
+def csr_dot(lhs: CSR, rhs: Any) -> Any:
+    """Returns lhs · rhs for csr (M, K) and dense or row_sparse (K, N) or (K,): dense (M, N) or (M,).
+
+    Every stored value multiplies a row of `rhs`; the products are summed by row, in float32 for half precision.
+    """
+    products = _scaled(take_rows(rhs, lhs.indices), lhs.data)
+    out = jax.ops.segment_sum(products, lhs.rows, lhs.shape[0], indices_are_sorted=True, mode="drop")
+    return out.astype(rhs.dtype)
+
+
+def csr_t_dot(lhs: CSR, rhs: Any) -> RowSparse:
+    """Returns lhsᵀ · rhs for csr (M, K) and dense (M, N) or (M,): row_sparse (K, N) or (K,).
+
+    Its rows are the columns of `lhs` that hold something.
+    """
+    index = lhs.column_index()
+    rows = gather(lambda d, i: jnp.take(d, i, axis=0, mode="fill", fill_value=0), rhs, lhs.rows)
+    data = jax.ops.segment_sum(_scaled(rows, lhs.data), index.inverse, index.unique.shape[0], mode="drop")
+    return RowSparse(data.astype(rhs.dtype), index.unique, (lhs.shape[1], *rhs.shape[1:]))
+
+
+def csr_t_dot_dense(lhs: CSR, rhs: Any) -> Any:
+    """Returns lhsᵀ · rhs as a dense array."""
+    rows = take_rows(rhs, lhs.rows)
+    zero = jnp.zeros((lhs.shape[1], *rhs.shape[1:]), wide_dtype(rhs.dtype))
+    return zero.at[lhs.indices].add(_scaled(rows, lhs.data), mode="drop").astype(rhs.dtype)
+
+
+def _rhs(p: Any, rhs: Any) -> Any:
+    if not p.transpose_b or rhs.ndim < 2:
+        return rhs
+    return (rhs.todense() if isinstance(rhs, RowSparse) else rhs).T
+
+
+def _csr_first(p: Any, lhs: CSR, rhs: Any) -> Any:
+    _check(p, lhs, rhs)
+    rhs = _rhs(p, rhs)
+    if not p.transpose_a:
+        return as_stype(csr_dot(lhs, rhs), p.forward_stype or DENSE)
+    if p.forward_stype == DENSE:
+        return csr_t_dot_dense(lhs, rhs)
+    if isinstance(rhs, RowSparse):
+        rhs = rhs.todense()  # (M, N), of the batch's size
+    out = csr_t_dot(lhs, rhs)
+    return out if p.forward_stype in (None, ROWS) else as_stype(out.todense(), p.forward_stype)
+
+
+def _dense_first(p: Any, lhs: Any, rhs: CSR) -> Any:
+    """dense · csr: every stored value (r, c) adds lhs[:, r] times itself to column c."""
+    _check(p, lhs, rhs)
+    left = lhs if p.transpose_a else lhs.T  # rows of it are the columns of lhs
+    out = csr_dot(rhs, left) if p.transpose_b else csr_t_dot_dense(rhs, left)
+    return as_stype(out.T, _dense_first_out(p, (DENSE, CSR_))[0])
+
+
+def _dense_first_out(p: Any, stypes: Stypes) -> Stypes:
+    # MXNet: on CPU the product is csr unless the left side is transposed or forward_stype says otherwise.
+    return (p.forward_stype or (DENSE if p.transpose_a else CSR_),)
+
+
+def _csr_first_out(p: Any, stypes: Stypes) -> Stypes:
+    return (p.forward_stype or (ROWS if p.transpose_a else DENSE),)
+
+
+for _right in (DENSE, ROWS):
+    add_rule(("dot",), (CSR_, _right), _csr_first_out, _csr_first, None)
+add_rule(("dot",), (DENSE, CSR_), _dense_first_out, _dense_first, None)
+
+
+def _dense_dot(p: Any, lhs: Any, rhs: Any) -> Any:
+    """The dense product, converted to the storage type asked for."""
+    return as_stype(registry.get("dot")(p, lhs, rhs), p.forward_stype)
+
+
+add_rule(("dot",), (DENSE, DENSE), lambda p, t: (p.forward_stype,), _dense_dot,
+         lambda p: p.forward_stype not in (None, DENSE))
+
+lookup("dot", table=1, index=0, ids=lambda csr, n, xp: csr.indices,
+       when=lambda p, stype: stype == CSR_ and not p.transpose_a and not p.transpose_b)
+
+by_column("dot", 0, when=lambda p: p.transpose_a)
+
+
+@grad_stypes("dot")
+def _dot_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
+    rows = ins[0] == CSR_ and not p.transpose_a and not p.transpose_b
+    return [DENSE, ROWS if rows else DENSE]

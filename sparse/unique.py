@@ -1,0 +1,96 @@
+"""The distinct rows that a batch touches, and where each lookup finds its own among them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from symjax.sparse.buckets import bucket, index_dtype, padded
+
+_MAX_TABLE = 1 << 25
+_tables: dict[int, np.ndarray] = {}
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class RowIndex:
+    """Distinct ids out of [0, n) and the place of each of many ids among them, a pytree.
+
+    Attributes:
+      unique: the distinct ids, ascending, (capacity,); padding, which is last, is n.
+      inverse: for every id its place in `unique`, of the ids' shape. An id of n (padding) gets a place whose row is
+        padding or beyond the last.
+    """
+
+    unique: Any
+    inverse: Any
+
+
+def index_ids(ids: Any, n: int) -> RowIndex:
+    """Returns the index of ids in [0, n] while tracing: the capacity is the number of ids."""
+    kind = index_dtype(n)
+    if ids.size == 0:
+        return RowIndex(jnp.full((1,), n, kind), jnp.zeros(ids.shape, np.int32))
+    unique, inverse = jnp.unique(ids.reshape(-1).astype(kind), return_inverse=True, size=ids.size, fill_value=n)
+    return RowIndex(unique, inverse.reshape(ids.shape).astype(np.int32))
+
+
+def index_on_host(ids: np.ndarray, n: int) -> RowIndex:
+    """Returns the index of ids in [0, n], of numpy arrays whose capacity comes from the ladder.
+
+    Sorting and looking up in a table of n places is several times faster than numpy's and XLA's unique with inverse.
+    """
+    kind = index_dtype(n)
+    flat = ids.reshape(-1).astype(kind, copy=False)
+    if flat.size * 8 > n and n <= _MAX_TABLE:
+        seen = np.zeros(n + 1, bool)
+        seen[flat] = True
+        seen[n] = False
+        unique = np.flatnonzero(seen).astype(kind)
+    else:
+        ordered = np.sort(flat)
+        keep = np.empty(ordered.shape, bool)
+        keep[:1] = True
+        np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+        unique = ordered[keep]
+        if unique.size and unique[-1] == n:
+            unique = unique[:-1]
+    room = bucket(len(unique))
+    return RowIndex(padded(unique, room, n), _places(unique, flat, n, room).reshape(ids.shape))
+
+
+def _places(unique: np.ndarray, ids: np.ndarray, n: int, room: int) -> np.ndarray:
+    if n > _MAX_TABLE:
+        at = np.searchsorted(unique, ids).astype(np.int32)
+        return np.where(ids == n, np.int32(room), at)
+    table = _tables.get(n)
+    if table is None:
+        if len(_tables) >= 8:
+            _tables.clear()
+        table = _tables[n] = np.empty(n + 1, np.int32)  # pages are taken as they are touched
+    table[unique] = np.arange(len(unique), dtype=np.int32)
+    table[n] = room
+    return table[ids]
+
+
+def merge(parts: list[RowIndex], n: int, on_host: bool) -> RowIndex:
+    """Returns one index for the ids of several lookups of one table; its `inverse` is the list of theirs."""
+    if len(parts) == 1:
+        return RowIndex(parts[0].unique, [parts[0].inverse])
+    xp: Any = np if on_host else jnp
+    if on_host:
+        parts = [RowIndex(np.asarray(p.unique), np.asarray(p.inverse)) for p in parts]
+    joined = xp.concatenate([p.unique for p in parts])
+    whole = index_on_host(joined, n) if on_host else index_ids(joined, n)
+    inverses, start = [], 0
+    for p in parts:
+        places = whole.inverse[start : start + len(p.unique)]
+        start += len(p.unique)
+        # one place more, for the ids that are padding
+        places = xp.concatenate([places, xp.full((1,), len(whole.unique), places.dtype)])
+        inverses.append(xp.take(places, xp.minimum(p.inverse, len(p.unique)), axis=0))
+    return RowIndex(whole.unique, inverses)
