@@ -30,7 +30,8 @@ def run_stage(mx: Any, case: StorageCase, stage: str) -> Result:
         try:
             getattr(run, stage)()
         except Exception as e:
-            run.result["error"] = {"at": run.at, "type": type(e).__name__, "text": error_line(str(e))}
+            known = isinstance(e, mx.base.MXNetError)
+            run.result["error"] = {"at": run.at, "type": type(e).__name__, "mxnet": known, "text": error_line(str(e))}
     return run.result
 
 
