@@ -61,6 +61,10 @@ class ArgumentError(MXNetError, TypeError, AssertionError):
     """An operator function is given something else than arrays or symbols (MXNet asserts)."""
 
 
+class DataFormatError(MXNetError, ValueError):
+    """A data file (libsvm, csv, …) holds something that its format does not allow."""
+
+
 class FileError(MXNetError, OSError):
     """A file cannot be opened or written."""
 

@@ -1,0 +1,194 @@
+"""The libsvm text format: blocks of lines to rows of a sparse matrix.
+
+A line is a label and the stored entries of a row, `label [qid:n] column:value column:value …`. A column alone has the
+value 1, a weight after the label (`label:weight`) and a query id are passed over, and so is what follows a `#`.
+
+Usual text is read by array arithmetic over the whole block. Where it is not in the plainest form it is brought to it
+and read again; what is odd even then is read line by line, which also finds the errors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+
+from symjax.io._files import Block
+from symjax.io._numbers import MARGIN, decimals, exact, shorten, unsigned
+from symjax.io._rows import CsrRows
+from symjax.lowering.errors import DataFormatError
+
+_NEWLINE, _SPACE, _DOT, _COLON, _PLUS, _MINUS = b"\n .:+-"
+_BLANKS = bytes.maketrans(b"\r\t\v\f", b"\n   ")
+_COLUMN = re.compile(rb"\+?\d+")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LibSVMFormat:
+    """How to read libsvm text.
+
+    Attributes:
+      columns: columns of the matrix; another column is an error.
+      dtype: type of the values and labels.
+      base: number of the first column, 0 or 1.
+    """
+
+    columns: int
+    dtype: np.dtype
+    base: int = 0
+
+    def parse(self, block: Block) -> CsrRows:
+        """Returns the rows of a block.
+
+        Raises:
+          DataFormatError: a line has text that is not libsvm's, or a column beyond the matrix.
+        """
+        data = block.data.removeprefix(_BOM) if block.offset == 0 else block.data
+        rows = self._plain(data)
+        if rows is None:
+            rows = self._plain(_plainest(data))
+        return self._by_line(block) if rows is None else rows
+
+    def _plain(self, data: bytes) -> CsrRows | None:
+        """Reads text in the plainest form: single spaces, no blank line or comment. None if it is not."""
+        if not data:
+            return _rows([], [], np.zeros(1, np.int64), np.empty(0, np.int64), self.dtype)
+        end = b"" if data.endswith(b"\n") else b"\n"
+        text = np.frombuffer(b"".join((b"\n" * MARGIN, data, end)), np.uint8)
+        body = text[MARGIN - 1 :]
+        mask = body <= _SPACE
+        mask |= body == _COLON
+        mask |= body == _DOT
+        at = np.flatnonzero(mask)
+        at += MARGIN - 1
+        sign = text[at]
+        # a word lies between two blanks; `first` ones are labels, the others entries, whose value follows a colon
+        blank = np.flatnonzero(sign <= _SPACE)
+        before, after = blank[:-1], blank[1:]
+        kind = sign[before]
+        first = kind == _NEWLINE
+        if not np.logical_or(first, kind == _SPACE).all():
+            return None
+        entry = np.flatnonzero(~first)
+        mark = before.copy()
+        mark[entry] += 1
+        colon = mark[entry]
+        if (sign[colon] != _COLON).any():
+            return None
+        point = mark + 1
+        start, end_at = at[mark], at[after]
+        start += 1
+        if (after - point != (sign[point] == _DOT)).any() or (start >= end_at).any():
+            return None
+        values = self._values(text, start, at[point], end_at)
+        columns = self._columns(text, at[before[entry]] + 1, at[colon])
+        if values is None or columns is None:
+            return None
+        heads = np.flatnonzero(first)
+        indptr = np.empty(len(heads) + 1, np.int64)
+        np.subtract(heads, np.arange(len(heads)), out=indptr[:-1])
+        indptr[-1] = len(entry)
+        return CsrRows(values[heads], indptr, columns, values[entry])
+
+    def _values(self, text: np.ndarray, start: np.ndarray, dot: np.ndarray, end: np.ndarray) -> np.ndarray | None:
+        lead = text[start]
+        minus = lead == _MINUS
+        signed = minus | (lead == _PLUS)
+        value, odd = decimals(text, start + signed if signed.any() else start, dot, end, self.dtype)
+        np.negative(value, out=value, where=minus)
+        if odd.size:
+            raw = text.tobytes()
+            try:
+                tokens = [raw[a:b] for a, b in zip(start[odd].tolist(), end[odd].tolist(), strict=True)]
+                value[odd] = exact(tokens, self.dtype)
+            except ValueError:
+                return None
+        return _cast(value, self.dtype)
+
+    def _columns(self, text: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
+        column, bad = unsigned(text, start, end)
+        if not column.size:
+            return column.view(np.int64)
+        if bad.any() or (start >= end).any() or column.max() > np.iinfo(np.int64).max:
+            return None
+        out = column.view(np.int64)
+        out -= self.base
+        return None if out.min() < 0 or out.max() >= self.columns else out
+
+    def _by_line(self, block: Block) -> CsrRows:
+        labels: list[bytes] = []
+        values: list[bytes] = []
+        columns: list[int] = []
+        bounds, at = [0], 0
+        for line in block.data.splitlines(keepends=True):
+            try:
+                words = _words(line.removeprefix(_BOM) if block.offset + at == 0 else line)
+                if words:
+                    labels.append(_label(words[0]))
+                    for word in words[1:]:
+                        column, value = self._entry(word)
+                        columns.append(column)
+                        values.append(value)
+                    exact([labels[-1], *values[bounds[-1] :]], np.dtype(np.float64))
+                    bounds.append(len(columns))
+            except ValueError as e:
+                raise DataFormatError(f"{block.path}:{block.line_number(at)}: {e}") from None
+            at += len(line)
+        found = _cast(exact(labels + values, self.dtype), self.dtype)
+        return CsrRows(found[: len(labels)], np.array(bounds, np.int64), np.array(columns, np.int64),
+                       found[len(labels) :])
+
+    def _entry(self, word: bytes) -> tuple[int, bytes]:
+        name, colon, value = word.partition(b":")
+        if not _COLUMN.fullmatch(name):
+            raise ValueError(f"{shorten(word)} is not an entry, column:value with columns from {self.base} on")
+        if len(name) > 20 or not 0 <= int(name) - self.base < self.columns:
+            last = self.columns + self.base - 1
+            raise ValueError(f"column {name[:24].decode()} is beyond the data_shape or label_shape given, "
+                             f"({self.columns},): columns are {self.base} … {last}")
+        if colon and not value:
+            raise ValueError(f"column {name.decode()} has a colon and no value after it")
+        return int(name) - self.base, value or b"1"
+
+
+def _cast(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return value.astype(dtype, copy=False)
+
+
+def _rows(labels: list[float], values: list[float], indptr: np.ndarray, columns: np.ndarray, dtype: np.dtype) -> CsrRows:
+    return CsrRows(np.array(labels, dtype), indptr, columns, np.array(values, dtype))
+
+
+def _plainest(data: bytes) -> bytes:
+    """Brings text to the plainest form, if its lines are well-formed."""
+    data = data.translate(_BLANKS)
+    if b"#" in data:
+        data = re.sub(rb"#[^\n]*", b"", data)
+    for many, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n"), (b"\n\n", b"\n")):
+        while many in data:
+            data = data.replace(many, one)
+    data = data.lstrip(b" \n").rstrip(b" ")
+    if b" :" in data or b": " in data:
+        data = re.sub(rb" ?: ?", b":", data)
+    if b"qid:" in data:
+        data = re.sub(rb"(?m)^([^ \n]+) qid:\d+(?![^ \n])", rb"\1", data)
+    data = re.sub(rb"(?m)^([^ :\n]+):[\d.][\d.eE+-]*(?![^ \n])", rb"\1", data)
+    return re.sub(rb"(?<= )(\d+)(?![^ \n])", rb"\1:1", data)
+
+
+def _words(line: bytes) -> list[bytes]:
+    words = re.sub(rb"\s*:\s*", b":", line.partition(b"#")[0]).split()
+    return words[:1] + words[2:] if len(words) > 1 and re.fullmatch(rb"qid:\d+", words[1]) else words
+
+
+def _label(word: bytes) -> bytes:
+    label, colon, weight = word.partition(b":")
+    if b"," in label:
+        raise ValueError(f"{shorten(word)}: one number is the label of a line; several are read from a second file, "
+                         f"label_libsvm")
+    if colon:
+        exact([weight], np.dtype(np.float64))
+    return label
