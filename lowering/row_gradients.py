@@ -9,12 +9,13 @@ from typing import Any, Literal
 import jax
 
 from symjax.lowering.graph import Entry, Graph, Node
+from symjax.lowering.registry import Op
 from symjax.lowering.trace import lower_graph
 from symjax.sparse.csr import CSR
-from symjax.sparse.demand import Site, joint_index, sites_of
+from symjax.sparse.demand import Site, gradient_vanishes, is_vanishing, joint_index, lookup_of, sites_of
 from symjax.sparse.row_sparse import RowSparse, take_rows
-from symjax.sparse.rules import DENSE, as_stype, dense, stype_of
-from symjax.sparse.storage import Storage
+from symjax.sparse.rules import DENSE, ROWS, as_stype, dense, stype_of
+from symjax.sparse.storage import Storage, gradients_of_call
 from symjax.sparse.unique import RowIndex
 
 Way = Literal["default", "stored", "rows"]
@@ -73,14 +74,29 @@ def plan_gradient(storage: Storage, n: Node, inferred: str, target: str) -> Grad
       inferred: the storage type of its gradient by inference (`Storage.gradients`).
       target: the storage type of the array that receives the gradient.
     """
-    if target == "row_sparse":
+    if target == ROWS and storage.values[n][0] in (DENSE, ROWS):
         sites = sites_of(storage.graph, n, storage.values)
         if sites is not None:
             return GradientPlan("rows", target, tuple(sites))
     stype = storage.values[n][0]
-    if target != DENSE and stype == target and inferred == target:
+    if target != DENSE and stype == target == inferred and gradient_vanishes(storage.graph, n):
         return GradientPlan("stored", target)
     return GradientPlan("default", target)
+
+
+def plan_call(op: Op, params: Any, stypes: Sequence[str], wanted: Sequence[int]) -> tuple[GradientPlan, ...]:
+    """Chooses how the gradients of the inputs `wanted` of a single call are found, for dense head gradients."""
+    inferred = gradients_of_call(op, params, tuple(stypes))
+    plans = []
+    for i in wanted:
+        found = lookup_of(op, params, i, stypes)
+        if found is not None and inferred[i] == ROWS:
+            plans.append(GradientPlan("rows", ROWS, (Site(0, i, (found.index, 0), found),)))
+        elif stypes[i] != DENSE and is_vanishing(op):
+            plans.append(GradientPlan("stored", stypes[i]))
+        else:
+            plans.append(GradientPlan())
+    return tuple(plans)
 
 
 class TouchedRows:

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from symjax.lowering.graph import Entry, Graph, Node
+from symjax.lowering.registry import Op
 from symjax.sparse.csr import CSR
-from symjax.sparse.rules import ROWS, decide
+from symjax.sparse.rules import ROWS, decide, rules
 from symjax.sparse.unique import RowIndex, index_ids, index_on_host, merge
 
 
@@ -40,6 +41,7 @@ class Lookup:
 _LOOKUPS: dict[str, Lookup] = {}
 _ROWWISE: dict[str, Callable[[Any], bool]] = {}
 _SAME_PATTERN: set[str] = set()
+_VANISHING: set[str] = set()
 
 
 def lookup(*ops: str, table: int, index: int, ids: Callable[[Any, int, Any], Any],
@@ -58,6 +60,18 @@ def rowwise(*ops: str, when: Callable[[Any], bool] = lambda p: True) -> None:
 def keeps_pattern(*ops: str) -> None:
     """Declares that the output, for a sparse first input, has its stored places."""
     _SAME_PATTERN.update(ops)
+
+
+def vanishing(*ops: str) -> None:
+    """Declares that the gradient is zero where the input is zero (as of a square), or everywhere."""
+    _VANISHING.update(ops)
+
+
+def gradient_vanishes(graph: Graph, n: Node) -> bool:
+    """Whether the gradient of a variable is zero wherever the variable is, by what reads it."""
+    readers = _readers(graph).get(n, [])
+    return n not in {e.node for e in graph.outputs} and all(
+        r.op is not None and r.op.name in _VANISHING for r, _ in readers)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,14 +130,26 @@ def _readers(graph: Graph) -> dict[Node, list[tuple[Node, int]]]:
 
 def _site(graph: Graph, node: Node, position: int, stypes: Mapping[Node, Sequence[str]]) -> Site | None:
     assert node.op is not None
-    found = _LOOKUPS.get(node.op.name)
-    if found is None or position != found.table:
+    found = lookup_of(node.op, node.params, position, [stypes[e.node][e.index] for e in node.inputs])
+    if found is None:
         return None
     index = node.inputs[found.index]
-    if not found.when(node.params, stypes[index.node][index.index]):
-        return None
     source = _pattern_source(index)
     return Site(graph.index[node], position, (graph.index[source.node], source.index), found)
+
+
+def lookup_of(op: Op, params: Any, position: int, stypes: Sequence[str]) -> Lookup | None:
+    """What an op, given inputs of these storage types, declares of the input at `position`."""
+    rules()
+    found = _LOOKUPS.get(op.name)
+    if found is None or position != found.table or not found.when(params, stypes[found.index]):
+        return None
+    return found
+
+
+def is_vanishing(op: Op) -> bool:
+    """Whether the gradient of an op's input is zero where the input is."""
+    return op.name in _VANISHING
 
 
 def _pattern_source(e: Entry) -> Entry:

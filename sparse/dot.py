@@ -14,7 +14,7 @@ from symjax.lowering.ops._elementwise import wide_dtype
 from symjax.sparse.csr import CSR
 from symjax.sparse.demand import lookup
 from symjax.sparse.row_sparse import RowSparse, take_rows
-from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, add_rule, as_stype, by_column
+from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, add_rule, as_stype, by_column, dense
 from symjax.sparse.storage import grad_stypes
 
 
@@ -78,8 +78,8 @@ def _csr_first(p: Any, lhs: CSR, rhs: Any) -> Any:
         return csr_t_dot_dense(lhs, rhs)
     if isinstance(rhs, RowSparse):
         rhs = rhs.todense()  # (M, N), of the batch's size
-    out = csr_t_dot(lhs, rhs)
-    return out if p.forward_stype in (None, ROWS) else as_stype(out.todense(), p.forward_stype)
+    out, stype = csr_t_dot(lhs, rhs), _csr_first_out(p, (CSR_, DENSE))[0]
+    return out if stype == ROWS else as_stype(out.todense(), stype)
 
 
 def _dense_first(p: Any, lhs: Any, rhs: CSR) -> Any:
@@ -96,7 +96,7 @@ def _dense_first_out(p: Any, stypes: Stypes) -> Stypes:
 
 
 def _csr_first_out(p: Any, stypes: Stypes) -> Stypes:
-    return (p.forward_stype or (ROWS if p.transpose_a else DENSE),)
+    return (p.forward_stype or (ROWS if p.transpose_a and not p.transpose_b else DENSE),)
 
 
 for _right in (DENSE, ROWS):
@@ -105,11 +105,11 @@ add_rule(("dot",), (DENSE, CSR_), _dense_first_out, _dense_first, None)
 
 
 def _dense_dot(p: Any, lhs: Any, rhs: Any) -> Any:
-    """The dense product, converted to the storage type asked for."""
-    return as_stype(registry.get("dot")(p, lhs, rhs), p.forward_stype)
+    """The dense product of any two arrays, converted to the storage type asked for."""
+    return as_stype(registry.get("dot")(p, dense(lhs), dense(rhs)), p.forward_stype)
 
 
-add_rule(("dot",), (DENSE, DENSE), lambda p, t: (p.forward_stype,), _dense_dot,
+add_rule(("dot",), lambda p, t: True, lambda p, t: (p.forward_stype,), _dense_dot,
          lambda p: p.forward_stype not in (None, DENSE))
 
 lookup("dot", table=1, index=0, ids=lambda csr, n, xp: csr.indices,
@@ -120,5 +120,5 @@ by_column("dot", 0, when=lambda p: p.transpose_a)
 
 @grad_stypes("dot")
 def _dot_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
-    rows = ins[0] == CSR_ and not p.transpose_a and not p.transpose_b
+    rows = ins[0] == CSR_ and not p.transpose_a and not p.transpose_b and head != CSR_
     return [DENSE, ROWS if rows else DENSE]

@@ -6,23 +6,23 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from symjax.lowering import registry
-from symjax.lowering.errors import StorageError
 from symjax.sparse.buckets import index_dtype
 from symjax.sparse.csr import CSR, csr_from_rows
-from symjax.sparse.demand import keeps_pattern, rowwise
+from symjax.sparse.demand import keeps_pattern, rowwise, vanishing
 from symjax.sparse.row_sparse import RowSparse, take_rows
 from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, add_rule, depends_on_values, refuse, zeros_where_padding
-from symjax.sparse.storage import grad_stypes
+from symjax.sparse.storage import grad_stypes, zero_gradient
 
 SPARSE = (CSR_, ROWS)
 
 UNARY = (
     "abs", "sign", "round", "rint", "ceil", "floor", "trunc", "fix", "square", "sqrt", "cbrt", "expm1", "log1p",
     "sin", "tan", "arcsin", "arctan", "sinh", "arcsinh", "tanh", "arctanh", "degrees", "radians", "relu",
-    "negative", "_copy", "BlockGrad", "make_loss", "zeros_like",
+    "negative", "_copy", "BlockGrad", "make_loss", "_contrib_round_ste", "_contrib_sign_ste",
 )
 """Functions with f(0) = 0."""
 
@@ -47,6 +47,15 @@ keeps_pattern(*UNARY)
 rowwise(*UNARY)
 
 
+def _zeros_like(p: Any, x: Any) -> Any:
+    """A sparse array of zeros stores nothing."""
+    return jax.tree.map(jnp.asarray, type(x).empty(x.shape, x.dtype))
+
+
+for _stype in SPARSE:
+    add_rule(("zeros_like",), (_stype,), _stype, _zeros_like, None)
+
+
 # ---- with a number
 
 _one("_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar")
@@ -54,8 +63,15 @@ keeps_pattern("_mul_scalar", "_div_scalar")
 rowwise("_mul_scalar", "_div_scalar")
 _ZERO_SCALAR = ("_plus_scalar", "_minus_scalar")
 _one(*_ZERO_SCALAR, when=lambda p: p.scalar == 0)
-_one("_greater_scalar", "_not_equal_scalar", "_lesser_scalar", when=lambda p: p.scalar == 0)
-depends_on_values(*_ZERO_SCALAR, "_greater_scalar", "_not_equal_scalar", "_lesser_scalar")
+_COMPARISONS: dict[str, Callable[[Any], bool]] = {
+    "_equal_scalar": lambda p: p.scalar != 0, "_not_equal_scalar": lambda p: p.scalar == 0,
+    "_greater_scalar": lambda p: p.scalar >= 0, "_greater_equal_scalar": lambda p: p.scalar > 0,
+    "_lesser_scalar": lambda p: p.scalar <= 0, "_lesser_equal_scalar": lambda p: p.scalar < 0,
+}  # fmt: skip
+"""Comparisons of zero with the number that are false: what is not stored stays zero."""
+for _name, _false_for_zero in _COMPARISONS.items():
+    _one(_name, when=_false_for_zero)
+depends_on_values(*_ZERO_SCALAR, *_COMPARISONS)
 
 
 def _keeps_zero(p: Any) -> bool:
@@ -123,7 +139,7 @@ def _both(name: str) -> None:
         add_rule((name,), (stype, stype), stype, rule, None)
 
 
-for _name in ("elemwise_add", "elemwise_sub", "elemwise_mul", "_maximum", "_minimum"):
+for _name in ("elemwise_add", "elemwise_sub", "elemwise_mul", "_maximum", "_minimum", "_hypot", "_grad_add"):
     _both(_name)
 
 
@@ -142,13 +158,15 @@ def _product(p: Any, lhs: Any, rhs: Any) -> Any:
 
 def _scatter_div(p: Any, lhs: RowSparse, rhs: Any) -> RowSparse:
     """The quotient at the stored rows of `lhs`."""
+    rhs = rhs.todense() if isinstance(rhs, CSR) else rhs
     return lhs.with_data(zeros_where_padding(lhs, lhs.data / at_stored(lhs, rhs)))
 
 
 for _stype in SPARSE:
     add_rule(("elemwise_mul",), (_stype, DENSE), _stype, _product, None)
     add_rule(("elemwise_mul",), (DENSE, _stype), _stype, _product, None)
-add_rule(("_scatter_elemwise_div",), (ROWS, DENSE), ROWS, _scatter_div, None)
+for _stype in (DENSE, *SPARSE):
+    add_rule(("_scatter_elemwise_div",), (ROWS, _stype), ROWS, _scatter_div, None)
 
 
 def _sum_dense(name: str) -> None:
@@ -234,27 +252,33 @@ add_rule(("add_n",), _some_sparse, DENSE, _add_n_mixed, None)
 # ---- gradients
 
 
-@grad_stypes(*UNARY, "_mul_scalar", "_div_scalar", "clip", *_ZERO_SCALAR)
-def _one_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
-    return [ROWS if head == ROWS or ins[0] == ROWS else DENSE]
+@grad_stypes("abs", "sign", "relu", "square", "cos", "cosh")
+def _by_input(p: Any, ins: Stypes, head: str) -> list[str]:
+    """The head gradient times a function of the input: a product of two arrays."""
+    return [head if head == ins[0] else DENSE]
 
 
-@grad_stypes("elemwise_add", "elemwise_sub")
-def _sum_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
-    return [head, head]
+vanishing("abs", "sign", "relu", "square")
 
 
-@grad_stypes("add_n")
-def _add_n_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
+@grad_stypes("negative", "_copy", "_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar",
+             "_scatter_plus_scalar", "_scatter_minus_scalar", "_contrib_round_ste", "_contrib_sign_ste", "elemwise_add",
+             "elemwise_sub", "add_n", "cast_storage")
+def _as_head(p: Any, ins: Stypes, head: str) -> list[str]:
+    """The head gradient, times a number at most."""
     return [head] * len(ins)
 
 
-def check_stored(x: Any, what: str) -> RowSparse:
-    """Returns `x` if it is row_sparse.
+_FLAT = ("BlockGrad", "ceil", "floor", "rint", "round", "fix", "trunc", "zeros_like", "ones_like", "logical_not")
+_COMPARED = ("equal", "not_equal", "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or",
+             "logical_xor")
+_COMPARING = [name.format(n) for n in _COMPARED for name in ("_{}", "_{}_scalar", "broadcast_{}")]
 
-    Raises:
-      StorageError: it is not.
-    """
-    if getattr(x, "stype", DENSE) != ROWS:
-        raise StorageError(f"{what} must be row_sparse, got {getattr(x, 'stype', DENSE)} storage")
-    return x
+
+zero_gradient(*_FLAT, *_COMPARING)
+vanishing(*_FLAT, *_COMPARING)
+
+
+@grad_stypes("exp")
+def _exp_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
+    return [ROWS if head == ROWS else DENSE]

@@ -49,11 +49,8 @@ def take_of_rows(p: Any, a: RowSparse | Located, indices: Any) -> Any:
     return take_rows(a, bound_index(indices, a.shape[0], p.mode))
 
 
-def _take_ids(index: Any, n: int, xp: Any) -> Any:
-    return _clipped(index, n, xp)
-
-
-lookup("take", table=0, index=1, ids=_take_ids, when=lambda p, stype: stype == DENSE and p.axis == 0
+lookup("_sparse_retain", table=0, index=1, ids=_clipped)
+lookup("take", table=0, index=1, ids=_clipped, when=lambda p, stype: stype == DENSE and p.axis == 0
        and p.mode == "clip")
 
 

@@ -16,7 +16,7 @@ from symjax.lowering.ops.reduce import finish, reduced_axes
 from symjax.lowering.ops.slicing import slices
 from symjax.sparse.buckets import index_dtype
 from symjax.sparse.csr import CSR, csr_from_rows
-from symjax.sparse.demand import rowwise
+from symjax.sparse.demand import rowwise, vanishing
 from symjax.sparse.row_sparse import RowSparse
 from symjax.sparse.rules import CSR_, DENSE, ROWS, STYPES, Stypes, add_rule, as_stype, refuse, storage_rule
 from symjax.sparse.rules import zeros_where_padding as zeroed
@@ -64,11 +64,11 @@ def select_entries(x: CSR, keep: Any, rows: Any, cols: Any, shape: tuple[int, in
     )
 
 
-def _forward_steps(p: Any) -> bool:
-    return all(s is None or s > 0 for s in p.step)
+def _no_steps(p: Any) -> bool:
+    return all(s in (None, 1) for s in p.step)
 
 
-@storage_rule("slice", stypes=(CSR_,), out=CSR_, when=_forward_steps)
+@storage_rule("slice", stypes=(CSR_,), out=CSR_, when=_no_steps)
 def slice_csr(p: Any, data: CSR) -> CSR:
     """Cuts rows and columns out of a csr matrix."""
     where = (*slices(p, data.shape), slice(None), slice(None))[:2]
@@ -160,7 +160,4 @@ def _square_sum_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
     return [ROWS if ins[0] == ROWS else DENSE]
 
 
-@grad_stypes("cast_storage")
-def _cast_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
-    return [head]
-
+vanishing("_square_sum")

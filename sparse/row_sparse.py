@@ -139,6 +139,7 @@ def row_sparse_from_dense(x: Any, capacity: int | None = None) -> RowSparse:
     return RowSparse(data, rows.astype(index_dtype(n)), x.shape)
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class Located:
     """A RowSparse handed to one lookup, together with where that lookup's ids are among its rows."""

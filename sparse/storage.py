@@ -10,6 +10,7 @@ from typing import Any
 from symjax.lowering.errors import StorageError
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.infer import Inferred
+from symjax.lowering.registry import Op
 from symjax.sparse.rules import DENSE, ROWS, STYPES, Fallback, Stypes, bytes_of_dense, decide, report_fallback
 
 VARIABLE_KEY = "__storage_type__"
@@ -19,6 +20,7 @@ GradStypes = Callable[[Any, Stypes, str], Sequence[str]]
 """(params, input storage types, storage type of the output's gradient) -> those of the inputs' gradients."""
 
 _GRADS: dict[str, GradStypes] = {}
+_ZERO_GRADS: set[str] = set()
 
 
 def grad_stypes(*ops: str) -> Callable[[GradStypes], GradStypes]:
@@ -30,6 +32,11 @@ def grad_stypes(*ops: str) -> Callable[[GradStypes], GradStypes]:
         return fn
 
     return register
+
+
+def zero_gradient(*ops: str) -> None:
+    """Declares that the gradients of ops are zero everywhere; they have the storage types of the inputs."""
+    _ZERO_GRADS.update(ops)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,25 +84,45 @@ class Storage:
             report_fallback(node.op, stypes, node.name, cost(node))
 
     def gradients(self, wrt: Sequence[Node]) -> dict[Node, str]:
-        """The storage types that MXNet gives the gradients of variables, all outputs having dense head gradients.
+        """The storage types that MXNet gives the gradients of variables.
 
-        A variable read in several places gets a row_sparse gradient if every part of it is.
+        The head gradient of an output has the output's storage type. A variable that is read in several places gets
+        the type that all parts of its gradient have, dense if they differ.
         """
-        found: dict[Entry, list[str]] = {e: [DENSE] for e in self.graph.outputs}
+        found: dict[Entry, list[str]] = {e: [self[e]] for e in self.graph.outputs}
+        zeros: set[Entry] = set()  # entries whose gradient so far is zero: such parts are left out of sums
         for node in reversed(self.graph.nodes):
             if node.op is None:
                 continue
-            of_outputs = [found.get(Entry(node, i), []) for i in range(node.num_outputs)]
-            if not any(of_outputs):
+            outs = [Entry(node, i) for i in range(node.num_outputs)]
+            heads = [t for e in outs for t in found.get(e, [])]
+            if not heads and not zeros.intersection(outs):
                 continue
-            head = ROWS if all(t == ROWS for ts in of_outputs for t in ts) else DENSE
-            ins = tuple(self[e] for e in node.inputs)
-            rule = _GRADS.get(node.op.name)
-            given = rule(node.params, ins, head) if rule is not None else [DENSE] * len(ins)
+            if not heads or node.op.name in _ZERO_GRADS:
+                zeros.update(node.inputs)
+                continue
+            given = gradients_of_call(node.op, node.params, tuple(self[e] for e in node.inputs), _common(heads))
             for e, t in zip(node.inputs, given, strict=True):
                 found.setdefault(e, []).append(t)
-        return {n: ROWS if found.get(Entry(n, 0)) and all(t == ROWS for t in found[Entry(n, 0)]) else DENSE
-                for n in wrt}  # fmt: skip
+        return {n: self._of_sum(Entry(n, 0), found, zeros) for n in wrt}
+
+    def _of_sum(self, e: Entry, found: Mapping[Entry, Sequence[str]], zeros: set[Entry]) -> str:
+        return _common(found[e]) if e in found else self[e] if e in zeros else DENSE
+
+
+def gradients_of_call(op: Op, params: Any, ins: Stypes, head: str = DENSE) -> Sequence[str]:
+    """The storage types of the gradients of an op's inputs, for head gradients of one type."""
+    if op.name in _ZERO_GRADS:
+        return list(ins)
+    rule = _GRADS.get(op.name)
+    return rule(params, ins, head) if rule is not None else [DENSE] * len(ins)
+
+
+def _common(stypes: Sequence[str]) -> str:
+    """The storage type of a sum: sums of csr matrices are dense."""
+    if len(stypes) > 1 and "csr" in stypes:
+        return DENSE
+    return stypes[0] if stypes and all(t == stypes[0] for t in stypes) else DENSE
 
 
 def infer_storage(graph: Graph, given: Mapping[Node, str] | None = None) -> Storage:

@@ -269,7 +269,7 @@ def _resize(name: str, old: NDArray, shape: Any, allowed: bool, up: bool, ctx: C
             f"reshape: the shape of unspecified argument {name!r} changes from {old.shape} to {shape}, so the "
             f"new executor would not share it. If this is intended, set partial_shaping=True"
         )
-    if math.prod(shape) > old.size:
+    if math.prod(shape) > math.prod(old.shape):
         if not up:
             raise MXNetError(
                 f"reshape: the new shape {shape} of {name!r} is larger than the original {old.shape}. First "

@@ -16,6 +16,7 @@ from symjax.lowering.errors import MissingLoweringError, MXNetError
 from symjax.ndarray import storage, tape
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.tape import STATE
+from symjax.sparse.exact import add
 
 __all__ = ["Function", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables", "pause",
            "predict_mode", "record", "set_recording", "set_training", "train_mode"]
@@ -136,10 +137,10 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
     """
     leaves = tape.differentiate(*_heads(heads, head_grads), retain_graph, False)
     for leaf, value in leaves.values():
-        new = value._data.astype(leaf.grad._dtype)
+        new = value.tostype(leaf.grad.stype)._data.astype(leaf.grad._dtype)
         if leaf.req == "add":
             with jax.enable_x64(True):
-                new = leaf.grad._data + new
+                new = add(leaf.grad._data, new)
         leaf.grad._set_data(storage.to_device(new, leaf.grad.context))
         leaf.fresh = True
 

@@ -256,13 +256,11 @@ def edge_id(p: Params, data: Array, u: Array, v: Array) -> NoReturn:
 
 
 class GetnnzParams(Params):
-    axis: int | None = param(None, doc="0: count by column; 1: count by row; None: count all.")
+    axis: int | None = param(None, doc="0: count by column; 1: count by row; None: count all.", ge=0, le=1)
 
 
 def _getnnz_outputs(p: GetnnzParams, ins: list[ShapeLike]) -> list[ShapeLike]:
     check_matrix("data", ins[0])
-    if p.axis not in (None, 0, 1):
-        raise ParamError(f"axis must be None, 0 or 1, got {p.axis}")
     if p.axis is None:
         return [(1,)]
     return [None if ins[0] is None else (ins[0][1 - p.axis],)]

@@ -343,7 +343,8 @@ def _record(op: Op, entry: _Entry, results: tuple[Any, ...], ctx: Context, out: 
         for o in out if isinstance(out, (list, tuple)) else (out,):
             tape.refuse_in_place(o)
     made = _deliver(op, entry, results, ctx, out)
-    tape.record(entry.call, arrays, extra, inputs, made if isinstance(made, (list, tuple)) else (made,))
+    outs = made if isinstance(made, (list, tuple)) else (made,)
+    tape.record(entry.call, arrays, extra, inputs, outs, (op, entry.params))
     return made
 
 

@@ -16,7 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from symjax.lowering.errors import MXNetError
+from symjax.lowering.row_gradients import GradientPlan, plan_call, stored
 from symjax.ndarray import storage
+from symjax.sparse import exact
+from symjax.sparse.demand import joint_index
+from symjax.sparse.elementwise import at_stored
+from symjax.sparse.row_sparse import Located
+from symjax.sparse.rules import dense, stype_of
 
 Call = Callable[..., tuple[Any, ...]]
 """`(arrays, scalars, key) -> outputs`, the form of the functions that `dispatch` compiles."""
@@ -44,11 +50,12 @@ class Leaf:
 class Node:
     """A recorded call."""
 
-    __slots__ = ("arrays", "call", "extra", "outputs", "sources")
+    __slots__ = ("arrays", "call", "extra", "outputs", "rule", "sources")
 
     def __init__(self, call: Call | None, arrays: tuple[Any, ...], extra: tuple[Any, ...],
-                 sources: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+                 sources: tuple[Any, ...], outputs: tuple[Any, ...], rule: tuple[Any, Any] | None = None) -> None:
         self.call, self.arrays, self.extra = call, arrays, extra
+        self.rule = rule  # the op and its parameters, if the call is of one
         self.sources = sources  # per input: None, a Leaf, or (Node, output index)
         self.outputs = outputs  # per output: its shape and dtype
 
@@ -64,15 +71,30 @@ class Node:
         if self.call is None:
             raise MXNetError("this graph was differentiated before and its buffers are freed; pass retain_graph=True "
                              "to the first backward to keep them")
-        call = backward_of(self.call, len(self.arrays), wanted)
-        sources = (*self.sources, *(c._tape for c in cotangents))
-        made = _run(call, (*self.arrays, *(c._data for c in cotangents)), self.extra, sources, cotangents[0].context,
-                    create_graph)
+        plans, rows = self._sparse_plans(wanted) if self.rule is not None and not create_graph else (None, {})
+        call = backward_of(self.call, len(self.arrays), wanted, plans)
+        sources = (*self.sources, *(c._tape for c in cotangents), None)
+        made = _run(call, (*self.arrays, *(c._data for c in cotangents), rows), self.extra, sources,
+                    cotangents[0].context, create_graph)
         return dict(zip(wanted, made, strict=True))
+
+    def _sparse_plans(self, wanted: tuple[int, ...]) -> tuple[tuple[GradientPlan, ...] | None, dict[int, Any]]:
+        """How gradients are found that need not be dense, and the rows that lookups touch."""
+        assert self.rule is not None
+        plans = plan_call(*self.rule, [stype_of(a) for a in self.arrays], wanted)
+        if all(p.way == p.stype == "default" for p in plans):
+            return None, {}
+        rows = {}
+        for i, p in zip(wanted, plans, strict=True):
+            for site in p.sites:
+                value = self.arrays[site.index[0]]
+                value = value.with_columns() if stype_of(value) == "csr" else value
+                rows[i] = joint_index(p.sites, [value], self.arrays[i].shape[0], True)
+        return plans, rows
 
     def free(self) -> None:
         """Lets go of the arrays; the node cannot be differentiated again."""
-        self.call, self.arrays, self.extra = None, tuple(map(jax.typeof, self.arrays)), ()
+        self.call, self.arrays, self.extra = None, tuple(map(_typeof, self.arrays)), ()
 
 
 class FunctionNode(Node):
@@ -90,28 +112,41 @@ class FunctionNode(Node):
         return {i: g for i, g in enumerate(grads) if g is not None and self.sources[i] is not None}
 
 
+def _typeof(a: Any) -> Any:
+    return a if isinstance(a, dict) else jax.ShapeDtypeStruct(a.shape, a.dtype)
+
+
 def _is_float(a: Any) -> bool:
     return jnp.issubdtype(a.dtype, jnp.inexact)
 
 
 @functools.lru_cache(maxsize=8192)
-def backward_of(call: Call, n: int, wanted: tuple[int, ...]) -> Call:
+def backward_of(call: Call, n: int, wanted: tuple[int, ...], plans: tuple[GradientPlan, ...] | None = None) -> Call:
     """Returns the vector-Jacobian product of a call of `n` inputs, itself a call.
 
-    Its arrays are the inputs and the cotangents of the floating outputs (trailing ones may be missing: zero); its
-    outputs the cotangents of the inputs `wanted`.
+    Its arrays are the inputs, the cotangents of the floating outputs (trailing ones may be missing: zero) and the rows
+    that planned lookups touch, by input; its outputs the cotangents of the inputs `wanted`.
     """
+    ways = plans or (GradientPlan(),) * len(wanted)
 
     def backward(values: tuple[Any, ...], scalars: Any, key: Any) -> tuple[Any, ...]:
-        def floating(*xs: Any) -> Any:
-            full = list(values[:n])
-            for i, x in zip(wanted, xs, strict=True):
-                full[i] = x
-            return tuple(o for o in call(tuple(full), scalars, key) if _is_float(o))
+        inputs, rows = values[:n], values[-1]
 
-        outs, pull = jax.vjp(floating, *(values[i] for i in wanted))
-        given = values[n:]
-        return pull((*given, *(jnp.zeros(o.shape, o.dtype) for o in outs[len(given):])))
+        def floating(*parts: Any) -> Any:
+            full = list(inputs)
+            for i, plan, part in zip(wanted, ways, parts, strict=True):
+                full[i] = plan.join(inputs[i], rows.get(i), part)
+                if i in rows:
+                    full[i] = Located(full[i], rows[i].inverse[0])
+            outs = tuple(o for o in call(tuple(full), scalars, key) if _is_float(o))
+            return tuple(map(stored, outs)), outs
+
+        parts = [plan.split(inputs[i], rows.get(i)) for i, plan in zip(wanted, ways, strict=True)]
+        made, pull, outs = jax.vjp(floating, *parts, has_aux=True)
+        given = values[n:-1]
+        heads = [h if stype_of(o) == "default" else at_stored(o, h) for o, h in zip(outs, map(dense, given))]  # noqa: B905  # fewer heads than outputs
+        got = pull((*heads, *(jnp.zeros(o.shape, o.dtype) for o in made[len(given):])))
+        return tuple(p.gradient(inputs[i], rows.get(i), g) for i, p, g in zip(wanted, ways, got, strict=True))
 
     return jax.jit(backward) if hasattr(call, "lower") else backward  # ops that cannot be traced run as they are
 
@@ -123,7 +158,7 @@ def _run(call: Call, arrays: tuple[Any, ...], extra: tuple[Any, ...], sources: t
          create_graph: bool) -> list[Any]:
     with jax.enable_x64(True):
         results = call(arrays, *extra)
-    made = [storage.class_of("default")._from_jax(r, ctx) for r in results]
+    made = [storage.wrap(r, ctx) for r in results]
     if create_graph and any(s is not None for s in sources):
         node = Node(call, arrays, extra, sources, tuple((o.shape, o._dtype) for o in made))
         for i, o in enumerate(made):
@@ -132,6 +167,10 @@ def _run(call: Call, arrays: tuple[Any, ...], extra: tuple[Any, ...], sources: t
 
 
 def _sum(a: Any, b: Any, create_graph: bool) -> Any:
+    if a.stype == b.stype != "default":
+        with jax.enable_x64(True):
+            return storage.wrap(exact.add(a._data, b._data), a.context)
+    a, b = a.tostype("default"), b.tostype("default")
     return _run(_add, (a._data, b._data), ((), None), (a._tape, b._tape), a.context, create_graph)[0]
 
 
@@ -204,11 +243,14 @@ def _cotangents(node: Node, found: dict[Any, Any]) -> list[Any]:
 
 
 def record(call: Call, arrays: tuple[Any, ...], extra: tuple[Any, ...], inputs: Sequence[Any],
-           outputs: Sequence[Any]) -> None:
-    """Puts a call on the tape if an input is on it; `outputs` are its leading outputs as NDArrays."""
+           outputs: Sequence[Any], rule: tuple[Any, Any] | None = None) -> None:
+    """Puts a call on the tape if an input is on it.
+
+    `outputs` are its leading outputs as NDArrays; `rule` the op and its parameters, if the call applies one.
+    """
     sources = tuple([x._tape for x in inputs])
     if any(s is not None for s in sources):
-        node = Node(call, arrays, extra, sources, tuple((o.shape, o._dtype) for o in outputs))
+        node = Node(call, arrays, extra, sources, tuple((o.shape, o._dtype) for o in outputs), rule)
         for i, o in enumerate(outputs):
             o._tape = (node, i)
 
