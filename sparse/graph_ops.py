@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from symjax.lowering.errors import MissingLoweringError, ParamError, ShapeError
 from symjax.lowering.ops.dgl import (
@@ -32,6 +33,7 @@ from symjax.sparse.rules import CSR_, DENSE, Stypes, add_rule, storage_rule
 
 _UNIFORM, _NON_UNIFORM = "_contrib_dgl_csr_neighbor_uniform_sample", "_contrib_dgl_csr_neighbor_non_uniform_sample"
 _SUBGRAPH, _COMPACT = "_contrib_dgl_subgraph", "_contrib_dgl_graph_compact"
+_BLOCK = 64
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +50,7 @@ def _graph_rule(name: str, argument: str, out: Any) -> Callable[[F], F]:
 
 
 def _concrete(name: str, *arrays: Any) -> None:
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays)):
         raise MissingLoweringError(f"the size of the results of {name} depends on values, which a compiled function "
                                    f"does not have; call it on arrays and give its results to the compiled function")
 
@@ -91,8 +93,8 @@ def _sample(p: UniformSampleParams, graph: CSR, seed_arrays: Sequence[Any], choo
         got = sampling.walk(host, ids, p.num_hops, room, choose)
         if got.cut:
             warnings.warn(f"the neighbourhood of seed_arrays{i} was cut short: max_num_vertices={room} vertices were "
-                          f"found before all edges were followed. Sample fewer seeds, neighbours or hops, or allow more "
-                          f"vertices", UserWarning, stacklevel=2)
+                          f"found before all edges were followed. Sample fewer seeds, neighbours or hops, or allow "
+                          f"more vertices", UserWarning, stacklevel=2)
         vertices = np.zeros(room + 1, np.int64)
         vertices[: len(got.vertices)] = got.vertices
         vertices[-1] = len(got.vertices)
@@ -161,7 +163,7 @@ def subgraph(p: SubgraphParams, graph: CSR, *data: Any) -> tuple[Any, ...]:
         vertices = _vertices(f"data{i}", ids, graph.shape[0])
         if (np.diff(vertices) < 0).any():
             raise ParamError(f"argument 'data{i}': the vertices must ascend")
-        rows, columns, positions = sampling.induced(host, vertices)
+        rows, columns, positions = sampling.induced(host, vertices, max(graph.shape))
         n = len(vertices)
         indptr = sampling.indptr_of(rows, n)
         # MXNet: edges are numbered from 0, its documentation counts from 1
@@ -186,16 +188,14 @@ def graph_compact(p: GraphCompactParams, *graph_data: Any) -> tuple[Any, ...]:
     new, old = [], []
     for name, graph, ids, size in zip(names[n:], graph_data[:n], graph_data[n:], p.graph_sizes, strict=False):
         host = sampling.host_view(graph)
-        vertices = _listed(name, ids, graph.shape[0], size)
+        vertices = _vertices(name, _listed(name, ids, graph.shape[0], size), graph.shape[1])
         indptr = host.indptr[: size + 1].astype(np.int64)
         kept = slice(0, int(indptr[-1]))
-        order = np.argsort(vertices, kind="stable")
-        at, there = sampling.locate(vertices[order], host.indices[kept])
-        if not there.all():
-            lost = host.indices[kept][~there][0]
-            raise ParamError(f"argument {name!r}: an edge leads to vertex {lost}, which is not among the {size} vertices; "
-                             f"a sample can be compacted if max_num_vertices did not cut it short")
-        columns = order[at]
+        columns = sampling.locate(vertices, host.indices[kept], graph.shape[1])
+        if (columns < 0).any():
+            lost = host.indices[kept][columns < 0][0]
+            raise ParamError(f"argument {name!r}: an edge leads to vertex {lost}, which is not among the {size} "
+                             f"vertices; a sample can be compacted if max_num_vertices did not cut it short")
         new.append(CSR.from_host(np.arange(len(columns), dtype=host.data.dtype), columns, indptr, (size, size)))
         old.append(CSR.from_host(host.data[kept], columns, indptr, (size, size)))
     # MXNet: the matrices of return_mapping are left empty
@@ -236,36 +236,50 @@ def edge_id(p: Params, data: CSR, u: Array, v: Array) -> Array:
     rows = jnp.where(inside, rows, 0)
     begin = data.indptr.at[rows].get(mode="fill", fill_value=0).astype(jnp.int64)
     end = data.indptr.at[rows + 1].get(mode="fill", fill_value=0).astype(jnp.int64)
-    # matrices that were not checked may have columns in any order
-    ascending = jnp.all((data.indices[1:] >= data.indices[:-1]) | (data.rows[1:] != data.rows[:-1]))
-    place = jax.lax.cond(ascending, _bisect, _scan, data.indices, begin, end, columns)
-    stored = inside & (place < end) & (data.indices.at[place].get(mode="clip") == columns)
+    place = _bisect(data.indices, begin, end, columns)
+
+    def is_there(place: Array) -> Array:
+        return (place < end) & (data.indices.at[place].get(mode="clip") == columns)
+
+    def in_any_order() -> Array:
+        # matrices that nobody checked may have columns in any order
+        ascending = jnp.all((data.indices[1:] >= data.indices[:-1]) | (data.rows[1:] != data.rows[:-1]))
+        return jax.lax.cond(ascending, lambda: place, lambda: _scan(data.indices, begin, end, columns))
+
+    place = jax.lax.cond(jnp.all(is_there(place)), lambda: place, in_any_order)
     none = jnp.asarray(-1, jnp.int64).astype(data.dtype)
-    return jnp.where(stored, data.data.at[place].get(mode="clip"), none)
+    return jnp.where(inside & is_there(place), data.data.at[place].get(mode="clip"), none)
 
 
 def _bisect(indices: Array, begin: Array, end: Array, columns: Array) -> Array:
-    """The first place in [begin, end) whose column is not less, or `end`."""
+    """The first place in [begin, end) whose column is not less, or `end`; columns ascend."""
 
     def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) // 2
-        right = (low < high) & (indices.at[middle].get(mode="clip") < columns)
-        return jnp.where(right, middle + 1, low), jnp.where(right, high, middle)
+        less = indices.at[middle].get(mode="clip") < columns
+        return jnp.where((low < high) & less, middle + 1, low), jnp.where((low < high) & ~less, middle, high)
 
     return jax.lax.fori_loop(0, indices.shape[0].bit_length(), halve, (begin, end))[0]
 
 
 def _scan(indices: Array, begin: Array, end: Array, columns: Array) -> Array:
     """The first place in [begin, end) with the column, or `end`."""
+    steps = jnp.arange(_BLOCK, dtype=jnp.int64)
 
-    def step(place: Array) -> Array:
-        return jnp.where(_going(place), place + 1, place)
+    def look(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        place, hit = state
+        block = place[:, None] + steps
+        same = (indices.at[block].get(mode="clip") == columns[:, None]) & (block < end[:, None])
+        found = jnp.any(same, axis=1)
+        first = place + jnp.argmax(same, axis=1)
+        return jnp.where(hit, place, jnp.where(found, first, jnp.minimum(place + _BLOCK, end))), hit | found
 
-    def _going(place: Array) -> Array:
-        return (place < end) & (indices.at[place].get(mode="clip") != columns)
+    def going(state: tuple[Array, Array]) -> Array:
+        place, hit = state
+        return jnp.any(~hit & (place < end))
 
-    return jax.lax.while_loop(lambda place: jnp.any(_going(place)), step, begin)
+    return jax.lax.while_loop(going, look, (begin, jnp.zeros(begin.shape, bool)))[0]
 
 
 @_graph_rule("_contrib_getnnz", "data", DENSE)

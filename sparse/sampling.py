@@ -1,6 +1,7 @@
 """Neighbourhoods, induced subgraphs and compaction of graphs on the host, in numpy.
 
-A graph is a square csr matrix: row v lists the neighbours of vertex v (columns) and the ids of the edges to them (data).
+A graph is a square csr matrix: row v lists the neighbours of vertex v (columns) and the ids of the edges to them
+(data).
 """
 
 from __future__ import annotations
@@ -80,15 +81,26 @@ def by_probability(graph: HostCSR, width: int, weights: np.ndarray, rng: np.rand
 
     def pick(vertices: np.ndarray, degrees: np.ndarray) -> np.ndarray:
         owner, position = edges_of(graph, vertices)
+        weight = weights[graph.indices[position]].astype(np.float64)
         # Ordering by E / w with E exponential is the order of draws by w without replacement.
-        wait = rng.standard_exponential(len(owner))
-        with np.errstate(divide="ignore"):
-            order = np.lexsort((wait, wait / weights[graph.indices[position]].astype(np.float64), owner))
-        ranks = _ranks(owner, degrees)
-        taken = np.sort(order[ranks < width])
-        return ranks[taken].reshape(-1, width)
+        draw = rng.standard_exponential(len(owner))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wait = draw / weight
+            early = _early(owner, wait, weight, len(degrees), width)
+        order = early[np.lexsort((draw[early], wait[early], owner[early]))]
+        ahead = _ranks(owner[order], np.bincount(owner[order], minlength=len(degrees))) < width
+        taken = np.sort(order[ahead])
+        return (taken - (np.cumsum(degrees) - degrees)[owner[taken]]).reshape(-1, width)
 
     return _choosing(graph, width, pick)
+
+
+def _early(owner: np.ndarray, wait: np.ndarray, weight: np.ndarray, n: int, width: int) -> np.ndarray:
+    """Edges among which are the `width` first of each of `n` vertices, so that not all need be sorted."""
+    limit = 2 * width / np.bincount(owner, weight, n)
+    early = wait < limit[owner]
+    few = np.bincount(owner[early], minlength=n) < width
+    return np.flatnonzero(early | few[owner])
 
 
 def distinct(bounds: np.ndarray, width: int, rng: np.random.Generator) -> np.ndarray:
@@ -160,24 +172,23 @@ def walk(graph: HostCSR, seeds: np.ndarray, hops: int, room: int, choose: Choose
                         cut or (hop < hops and len(frontier) > 0))
 
 
-def induced(graph: HostCSR, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The edges between some vertices (n,), ascending.
+def induced(graph: HostCSR, vertices: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The edges between some vertices (n,).
 
     Returns:
-      (rows, columns, positions): the places of both ends in `vertices` (the last of equal ones for a column), and the
-      position of the edge in the graph.
+      (rows, columns, positions): the places of both ends in `vertices`, and the position of the edge in the graph.
     """
     rows, positions = edges_of(graph, vertices)
-    columns, there = locate(vertices, graph.indices[positions])
+    columns = locate(vertices, graph.indices[positions], size)
+    there = np.flatnonzero(columns >= 0)
     return rows[there], columns[there], positions[there]
 
 
-def locate(vertices: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The place of each id in `vertices` (ascending; the last of equal ones), and whether it is there at all."""
-    at = np.searchsorted(vertices, ids, side="right") - 1
-    if not len(vertices):
-        return at, np.zeros(len(ids), bool)
-    return at, (at >= 0) & (vertices[at] == ids)
+def locate(vertices: np.ndarray, ids: np.ndarray, size: int) -> np.ndarray:
+    """The place of each id in `vertices` (the last of equal ones), -1 if it is not there; all are less than `size`."""
+    place = np.zeros(size, np.int32)  # memory that is not read or written costs nothing
+    place[vertices] = np.arange(1, len(vertices) + 1, dtype=np.int32)
+    return place[ids] - 1
 
 
 def indptr_of(rows: np.ndarray, n: int) -> np.ndarray:

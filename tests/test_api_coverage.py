@@ -61,9 +61,8 @@ LATER: dict[str, set[str]] = {
     "symbol.sparse": {"cast_storage", "retain"},
     "symbol.image": _IMAGE,
     "symbol.contrib": {
-        "adamw_update", "calibrate_entropy", "count_sketch", "dequantize", "dgl_adjacency",
-        "dgl_csr_neighbor_non_uniform_sample", "dgl_csr_neighbor_uniform_sample", "dgl_graph_compact", "dgl_subgraph",
-        "edge_id", "getnnz", "hawkesll", "mp_adamw_update", "quantize", "quantize_asym", "quantize_v2", "quantized_act",
+        "adamw_update", "calibrate_entropy", "count_sketch", "dequantize", "hawkesll", "mp_adamw_update", "quantize",
+        "quantize_asym", "quantize_v2", "quantized_act",
         "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add",
         "quantized_elemwise_mul",
         "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn",
