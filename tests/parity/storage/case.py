@@ -60,11 +60,12 @@ class Stored:
         if self.stype == CSR:
             rng = np.random.RandomState(zlib.crc32(f"{name}/{self.pattern}".encode()))
             mask = rng.rand(*shape) < 0.55
-            mask[0, 0] = True
             if self.only is not None:
                 mask[0, self.only] = True
                 mask[:, [i for i in range(shape[1]) if i not in self.only]] = False
             mask[(1 + self.pattern) % shape[0]] = False
+            if self.only is None:
+                mask[0, 0] = True
             return mask
         rows = {0, 2 + self.pattern, *([shape[0] - 1] if shape[0] > 5 else [])} if self.only is None else {*self.only}
         mask[[i for i in range(shape[0]) if i not in rows]] = False
@@ -144,8 +145,11 @@ class StorageCase:
         }  # fmt: skip
 
     def hash(self) -> str:
-        """Changes when the recorded results may."""
-        return hashlib.sha256(json.dumps(self.spec(), default=list).encode()).hexdigest()[:12]
+        """Changes when the recorded results may, which the inputs' numbers are part of."""
+        digest = hashlib.sha256(json.dumps(self.spec(), default=list).encode())
+        for name, value in self.inputs.items():
+            digest.update(value.dense(name).tobytes() + value.mask(name).tobytes())
+        return digest.hexdigest()[:12]
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> StorageCase:

@@ -31,7 +31,7 @@ def check_stage(case: StorageCase, stage: str, want: Result) -> list[str]:
         return _against_dense(mx, case, stage, want, got, known)
     if "error" in got:
         return [f"{stage} raised at {got['error']['at']}: {got['error']['type']}: {got['error']['text']}"]
-    return [*_types(stage, want, got, known), *_arrays(case, stage, want, got, known)]
+    return [*_types(stage, want, got, known), *_arrays(case, stage, want, got, known), *_format(stage, got)]
 
 
 def _types(stage: str, want: Result, got: Result, known: list[Difference]) -> Iterator[str]:
@@ -55,6 +55,20 @@ def _arrays(case: StorageCase, stage: str, want: Result, got: Result, known: lis
         yield from _compare(f"{stage} {key}", whole(case, want, key), whole(case, got, key))
         if not loose:
             yield from _pattern(f"{stage} {key}", want, got, key)
+
+
+def _format(stage: str, got: Result) -> Iterator[str]:
+    """What is wrong with the containers that symjax gives: order, range and lengths of indices."""
+    for key, indices in got["arrays"].items():
+        name, _, part = key.rpartition(".")
+        if part != "indices":
+            continue
+        indptr = got["arrays"].get(f"{name}.indptr")
+        parts = [indices] if indptr is None else [indices[a:b] for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+        if any((np.diff(p) <= 0).any() for p in parts) or (indices < 0).any():
+            yield f"{stage} {name}: indices are not ascending: {indices.tolist()}"
+        if len(got["arrays"][f"{name}.data"]) != len(indices):
+            yield f"{stage} {name}: data and indices differ in length"
 
 
 def _keys(result: Result) -> list[str]:
