@@ -14,7 +14,19 @@ from symjax.sparse.buckets import index_dtype
 from symjax.sparse.csr import CSR, csr_from_rows
 from symjax.sparse.demand import keeps_pattern, rowwise, vanishing
 from symjax.sparse.row_sparse import RowSparse, take_rows
-from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, add_rule, depends_on_values, refuse, zeros_where_padding
+from symjax.sparse.rules import (
+    CSR_,
+    DENSE,
+    ROWS,
+    Stypes,
+    add_rule,
+    as_stype,
+    dense,
+    depends_on_values,
+    refuse,
+    stype_of,
+    zeros_where_padding,
+)
 from symjax.sparse.storage import grad_stypes, zero_gradient
 
 SPARSE = (CSR_, ROWS)
@@ -218,6 +230,18 @@ def _broadcast_div(p: Any, lhs: CSR, rhs: Any) -> CSR:
 add_rule(("broadcast_mul",), (CSR_, DENSE), CSR_, _broadcast_mul, None)
 add_rule(("broadcast_div",), (CSR_, DENSE), CSR_, _broadcast_div, None)
 keeps_pattern("broadcast_mul", "broadcast_div")
+
+
+# ---- storage of another array
+
+
+def _like(p: Any, lhs: Any, rhs: Any) -> Any:
+    """The first array in the storage type of the second."""
+    stype = stype_of(rhs)
+    return lhs if stype_of(lhs) == stype else as_stype(dense(lhs), stype)
+
+
+add_rule(("_identity_with_attr_like_rhs",), lambda p, t: t != (DENSE, DENSE), lambda p, t: t[1:], _like, None)
 
 
 # ---- any number of arrays

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
+
 from symjax.lowering.errors import StorageError
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.infer import Inferred
@@ -72,9 +74,7 @@ class Storage:
 
     def fallback_bytes(self, node: Node, shapes: Inferred[Any], types: Inferred[str]) -> int:
         """The memory that a node's dense copies of its sparse inputs take; unknown dimensions count as 0."""
-        from symjax.lowering.params import NAMED_DTYPES
-
-        items = [NAMED_DTYPES[types[e] or "float32"].itemsize for e in node.inputs]
+        items = [jnp.dtype(types[e] or "float32").itemsize for e in node.inputs]
         return bytes_of_dense([shapes[e] for e in node.inputs], self.fallbacks[node], items)
 
     def report(self, cost: Callable[[Node], int | None] = lambda n: None) -> None:
