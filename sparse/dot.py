@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.sparse import BCSR
 
 from symjax.lowering import registry
 from symjax.lowering.errors import ShapeError
@@ -13,7 +14,7 @@ from symjax.lowering.ops._axes import gather
 from symjax.lowering.ops._elementwise import wide_dtype
 from symjax.sparse.csr import CSR
 from symjax.sparse.demand import lookup
-from symjax.sparse.row_sparse import RowSparse, take_rows
+from symjax.sparse.row_sparse import Located, RowSparse, take_rows
 from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, add_rule, as_stype, by_column, dense
 from symjax.sparse.storage import grad_stypes
 
@@ -35,14 +36,45 @@ def _scaled(values: Any, data: Any) -> Any:
     return values.astype(wide) * data.reshape(-1, *([1] * (values.ndim - 1))).astype(wide)
 
 
-def csr_dot(lhs: CSR, rhs: Any) -> Any:
+_KERNEL_WIDTH = 8
+"""Columns on the right from which the CPU kernel for csr matrices is the faster one."""
+
+
+def csr_dot(lhs: CSR, rhs: Any, platform: str | None = None) -> Any:
     """Returns lhs · rhs for csr (M, K) and dense or row_sparse (K, N) or (K,): dense (M, N) or (M,).
 
     Every stored value multiplies a row of `rhs`; the products are summed by row, in float32 for half precision.
     """
-    products = _scaled(take_rows(rhs, lhs.indices), lhs.data)
-    out = jax.ops.segment_sum(products, lhs.rows, lhs.shape[0], indices_are_sorted=True, mode="drop")
-    return out.astype(rhs.dtype)
+    wide = rhs.ndim == 2 and rhs.shape[1] >= _KERNEL_WIDTH and rhs.dtype in (jnp.float32, jnp.float64)
+    if platform == "cpu" and wide:
+        if isinstance(rhs, Located):
+            return _kernel_dot(lhs.data, rhs.table.data, rhs.inverse, lhs)
+        if not isinstance(rhs, RowSparse) or rhs.full:
+            return _kernel_dot(lhs.data, rhs.data if isinstance(rhs, RowSparse) else rhs, lhs.indices, lhs)
+    return _summed(lhs.data, take_rows(rhs, lhs.indices), lhs)
+
+
+def _summed(data: Any, values: Any, pattern: CSR) -> Any:
+    """The sums by row of values (capacity, …) times stored values."""
+    products = _scaled(values, data)
+    out = jax.ops.segment_sum(products, pattern.rows, pattern.shape[0], indices_are_sorted=True, mode="drop")
+    return out.astype(values.dtype)
+
+
+@jax.custom_jvp
+def _kernel_dot(data: Any, table: Any, places: Any, pattern: CSR) -> Any:
+    """As `_summed` of the rows `places` of a table, by JAX's csr kernel, which goes through `indptr` alone."""
+    shape = (pattern.shape[0], table.shape[0])
+    return BCSR((data, places.astype(jnp.int32), pattern.indptr.astype(jnp.int32)), shape=shape) @ table
+
+
+@_kernel_dot.defjvp
+def _kernel_dot_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    # the kernel's own derivative is a product with the transposed matrix: far slower than a gather and its transpose
+    data, table, places, pattern = primals
+    rows = take_rows(table, places)
+    out = _kernel_dot(data, table, places, pattern)
+    return out, _summed(data, take_rows(tangents[1], places), pattern) + _summed(tangents[0], rows, pattern)
 
 
 def csr_t_dot(lhs: CSR, rhs: Any) -> RowSparse:
@@ -69,11 +101,11 @@ def _rhs(p: Any, rhs: Any) -> Any:
     return (rhs.todense() if isinstance(rhs, RowSparse) else rhs).T
 
 
-def _csr_first(p: Any, lhs: CSR, rhs: Any) -> Any:
+def _csr_first(p: Any, lhs: CSR, rhs: Any, *, platform: str | None) -> Any:
     _check(p, lhs, rhs)
     rhs = _rhs(p, rhs)
     if not p.transpose_a:
-        return as_stype(csr_dot(lhs, rhs), p.forward_stype or DENSE)
+        return as_stype(csr_dot(lhs, rhs, platform), p.forward_stype or DENSE)
     if p.forward_stype == DENSE:
         return csr_t_dot_dense(lhs, rhs)
     if isinstance(rhs, RowSparse):
@@ -82,11 +114,11 @@ def _csr_first(p: Any, lhs: CSR, rhs: Any) -> Any:
     return out if stype == ROWS else as_stype(out.todense(), stype)
 
 
-def _dense_first(p: Any, lhs: Any, rhs: CSR) -> Any:
+def _dense_first(p: Any, lhs: Any, rhs: CSR, *, platform: str | None) -> Any:
     """dense · csr: every stored value (r, c) adds lhs[:, r] times itself to column c."""
     _check(p, lhs, rhs)
     left = lhs if p.transpose_a else lhs.T  # rows of it are the columns of lhs
-    out = csr_dot(rhs, left) if p.transpose_b else csr_t_dot_dense(rhs, left)
+    out = csr_dot(rhs, left, platform) if p.transpose_b else csr_t_dot_dense(rhs, left)
     return as_stype(out.T, _dense_first_out(p, (DENSE, CSR_))[0])
 
 

@@ -12,7 +12,9 @@ calls all choose by `decide`. Without a rule the inputs are made dense: a fallba
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
+import inspect
 import pkgutil
 import warnings
 from collections.abc import Callable, Sequence
@@ -39,12 +41,17 @@ class StorageRule:
     Attributes:
       matches: (params, input storage types) -> whether this is the rule for them.
       out: the storage type of the outputs, or a function of the parameters and the input types giving all of them.
-      rule: (params, *inputs) -> outputs; None where the combination is an error, then `out` is its text.
+      rule: (params, *inputs) -> outputs, which may ask for `platform` by keyword; None where the combination is an
+        error, then `out` is its text.
     """
 
     matches: Callable[[Any, Stypes], bool]
     out: Outs
     rule: Callable[..., Any] | None
+
+    @functools.cached_property
+    def asks_platform(self) -> bool:
+        return self.rule is not None and "platform" in inspect.signature(self.rule).parameters
 
     def outs(self, op: Op, params: Any, stypes: Stypes) -> Stypes:
         """The storage types of the outputs."""
@@ -167,7 +174,8 @@ def apply(op: Op, params: Any, inputs: Sequence[Any], platform: str | None, aske
             if rule.rule is None:
                 rule.outs(op, params, stypes)
             else:
-                return rule.rule(params, *inputs, **asked)
+                more = {"platform": platform} if rule.asks_platform else {}
+                return rule.rule(params, *inputs, **asked, **more)
     if any(stype_of(x) != DENSE for x in inputs):
         report_fallback(op, tuple(map(stype_of, inputs)))
         inputs = [dense(x) for x in inputs]

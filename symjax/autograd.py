@@ -137,9 +137,9 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
     """
     leaves = tape.differentiate(*_heads(heads, head_grads), retain_graph, False)
     for leaf, value in leaves.values():
-        new = value.tostype(leaf.grad.stype)._data.astype(leaf.grad._dtype)
-        if leaf.req == "add":
-            with jax.enable_x64(True):
+        with jax.enable_x64(True):
+            new = value.tostype(leaf.grad.stype)._data.astype(leaf.grad._dtype)
+            if leaf.req == "add":
                 new = add(leaf.grad._data, new)
         leaf.grad._set_data(storage.to_device(new, leaf.grad.context))
         leaf.fresh = True
