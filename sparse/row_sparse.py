@@ -170,6 +170,8 @@ def take_rows(table: Any, ids: Any) -> Any:
     """
     if isinstance(table, Located):
         return _read(table.table.data, table.inverse)
+    if hasattr(table, "lookup"):  # its rows lie on several devices, see `sharding`
+        return table.lookup(ids)
     if not isinstance(table, RowSparse):
         return _read(table, ids)
     if table.full:

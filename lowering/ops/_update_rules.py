@@ -150,6 +150,15 @@ def adagrad(h: Any, w: Array, g: Array, history: Array) -> tuple[Array, Array]:
     return w - h.lr * (g / jnp.sqrt(history + h.epsilon) + h.wd * w), history
 
 
+def group_adagrad(h: Any, w: Array, g: Array, history: Array) -> tuple[Array, Array]:
+    """h = h + mean of the row's g^2, one for each row; w - lr g / sqrt(h + epsilon). Without weight decay."""
+    g = gradient(h, g)
+    rows = jnp.mean(jnp.square(g).reshape(g.shape[0], -1), axis=1)
+    new = history.reshape(rows.shape) + rows
+    scale = h.lr / jnp.sqrt(new + h.epsilon)
+    return w - g * scale.reshape((-1,) + (1,) * (g.ndim - 1)), new.reshape(history.shape)
+
+
 def adadelta(h: Any, w: Array, g: Array, acc_g: Array, acc_delta: Array) -> tuple[Array, ...]:
     """a = mean of g^2; delta = sqrt(mean of delta^2 + epsilon) / sqrt(a + epsilon) g; w - delta - wd w."""
     g = gradient(h, g)

@@ -22,7 +22,7 @@ from symjax.lowering.ops._update_rules import (
     adamw,
     ftml,
     ftrl,
-    gradient,
+    group_adagrad,
     lamb_direction,
     lamb_rate,
     nag,
@@ -344,10 +344,5 @@ def group_adagrad_update(p: GroupAdagradParams, weight: Array, grad: Array, hist
     Shapes: weight and grad (rows, …), history (rows, 1) or (rows,).
     """
     wide = wide_dtype(weight.dtype)
-    h = Hyper(p, wide)
-    g = gradient(h, grad.astype(wide))
-    rows = jnp.mean(jnp.square(g).reshape(g.shape[0], -1), axis=1)
-    new = history.astype(wide).reshape(rows.shape) + rows
-    scale = h.lr / jnp.sqrt(new + h.epsilon)
-    step = g * scale.reshape((-1,) + (1,) * (g.ndim - 1))
-    return (weight.astype(wide) - step).astype(weight.dtype), new.reshape(history.shape).astype(history.dtype)
+    w, new = group_adagrad(Hyper(p, wide), *(x.astype(wide) for x in (weight, grad, history)))
+    return w.astype(weight.dtype), new.astype(history.dtype)
