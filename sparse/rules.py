@@ -253,18 +253,6 @@ def report_fallback(op: Op, stypes: Stypes, node: str = "", cost: int | None = N
                       f"MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0", StorageFallbackWarning, stacklevel=2)
 
 
-def bytes_of_dense(shapes: Sequence[Any], stypes: Stypes, itemsizes: Sequence[int]) -> int:
-    """The memory that making the sparse ones of some inputs dense takes."""
-    total = 0
-    for shape, stype, item in zip(shapes, stypes, itemsizes, strict=True):
-        if stype != DENSE and shape is not None:
-            count = item
-            for d in shape:
-                count *= d
-            total += count
-    return total
-
-
 # ---- patterns that many rules share
 
 

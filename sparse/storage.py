@@ -4,16 +4,16 @@ gradients are row_sparse. Types flow forward from the variables by the ops' stor
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax.numpy as jnp
+import numpy as np
 
 from symjax.lowering.errors import StorageError
 from symjax.lowering.graph import Entry, Graph, Node
-from symjax.lowering.infer import Inferred
-from symjax.lowering.registry import Op
-from symjax.sparse.rules import DENSE, ROWS, STYPES, Fallback, Stypes, bytes_of_dense, decide, report_fallback
+from symjax.lowering.registry import Op, ShapeLike
+from symjax.sparse.rules import DENSE, ROWS, STYPES, Fallback, Stypes, decide, report_fallback
 
 VARIABLE_KEY = "__storage_type__"
 _FLAGS = {"-1": DENSE, "0": DENSE, "1": ROWS, "2": "csr"}
@@ -72,10 +72,23 @@ class Storage:
         assert node.op is not None or stypes is None
         return None if stypes is None or node.op is None else Fallback(node.op.name, node.name, stypes)
 
-    def fallback_bytes(self, node: Node, shapes: Inferred[Any], types: Inferred[str]) -> int:
-        """The memory that a node's dense copies of its sparse inputs take; unknown dimensions count as 0."""
-        items = [jnp.dtype(types[e] or "float32").itemsize for e in node.inputs]
-        return bytes_of_dense([shapes[e] for e in node.inputs], self.fallbacks[node], items)
+    def fallback_bytes(
+        self, node: Node, shapes: Mapping[Node, Sequence[ShapeLike]], types: Mapping[Node, Sequence[str | None]] = {}
+    ) -> int:
+        """The memory that a node's dense copies of its sparse inputs take.
+
+        Args:
+          node: one of `fallbacks`.
+          shapes: shapes of every node's outputs; unknown ones count as nothing.
+          types: their dtypes; float32 where unknown.
+        """
+        total = 0
+        for e in node.inputs:
+            shape = (shapes.get(e.node) or [None] * (e.index + 1))[e.index]
+            if self[e] != DENSE and shape is not None:
+                name = (types.get(e.node) or [None] * (e.index + 1))[e.index] or "float32"
+                total += math.prod(shape) * (2 if name == "bfloat16" else np.dtype(name).itemsize)
+        return total
 
     def report(self, cost: Callable[[Node], int | None] = lambda n: None) -> None:
         """Warns of the fallbacks, or raises, as the policy says."""

@@ -86,7 +86,7 @@ def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: A
 
 
 def _report(storage: Storage, shapes: Inferred[Any], types: Inferred[str]) -> None:
-    storage.report(lambda n: storage.fallback_bytes(n, shapes, types))
+    storage.report(lambda n: storage.fallback_bytes(n, shapes.values, types.values))
 
 
 def _infer(

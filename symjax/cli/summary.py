@@ -39,8 +39,10 @@ def summarize(model: Any, source: Source) -> dict[str, Any]:
     from symjax.cli._model import infer, parameter_nodes
     from symjax.cli._table import json_shape
     from symjax.lowering.infer import is_complete
+    from symjax.sparse.storage import infer_storage
 
     shapes, types = infer(model, source)
+    storage = infer_storage(model.graph)
     weights = parameter_nodes(model)
     counted: set[Any] = set()
     rows = []
@@ -56,6 +58,9 @@ def summarize(model: Any, source: Source) -> dict[str, Any]:
             "inputs": [e.node.name for e in node.inputs if e.node not in weights],
             "shapes": [json_shape(shapes.values[node][i]) for i in outs],
             "dtypes": [types.values[node][i] or "float32" for i in outs],
+            "storage": list(storage.values[node][: node.num_visible]),
+            "dense_copies": storage.fallback_bytes(node, shapes.values, types.values)
+            if node in storage.fallbacks else None,
             "parameters": sum(math.prod(s or ()) for s in known) if all(map(is_complete, known)) else None,
         })  # fmt: skip
     return {"model": model.label, "params": model.params_file, "nodes": rows, **_totals(model, shapes, types, weights),
@@ -97,6 +102,13 @@ def as_text(state: State, found: dict[str, Any]) -> str:
     rows = [[r["name"], r["operator"] or "(input)", shape_text(r), r["dtypes"][0] if r["dtypes"] else "",
              "?" if r["parameters"] is None else number(r["parameters"]) if r["parameters"] else ""]
             for r in found["nodes"]]  # fmt: skip
+    header, right = ["node", "operator", "output", "dtype", "parameters"], 4
+    if any(s != "default" for r in found["nodes"] for s in r["storage"]):
+        header, right = [*header[:4], "storage", header[4]], 5
+        rows = [[*cells[:4], ", ".join(dict.fromkeys(r["storage"])), cells[4]]
+                for cells, r in zip(rows, found["nodes"], strict=True)]  # fmt: skip
+    copies = [f"{r['name']} ({r['operator']}) makes its sparse inputs dense: {size(r['dense_copies'])}"
+              for r in found["nodes"] if r["dense_copies"] is not None]  # fmt: skip
     t = found["totals"]
     total = f"{number(t['parameters'])} parameters ({size(t['bytes'])})"
     if t["auxiliary"]:
@@ -104,5 +116,6 @@ def as_text(state: State, found: dict[str, Any]) -> str:
     if t["of_unknown_shape"]:
         total += f"; {t['of_unknown_shape']} arrays of unknown shape: give --shape or --params"
     ops = sum(r["operator"] is not None for r in found["nodes"])
-    return (table(state, ["node", "operator", "output", "dtype", "parameters"], rows, right=[4])
+    return (table(state, header, rows, right=[right])
+            + "".join(f"\n{c}" for c in ["", *copies] if copies)
             + f"\n\n{found['model']}: {ops} operator nodes, {total}")  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 
 from symjax.lowering.graph import Entry, Graph, Node, is_hidden
 from symjax.lowering.registry import ShapeLike
+from symjax.sparse.storage import Storage
 from symjax.symbol import _roles
 
 Shapes = Mapping[Node, Sequence[ShapeLike]]
@@ -45,6 +46,35 @@ _QUIET = frozenset(
 _SEPARATORS = re.compile(r"[_/.:]+")
 _MANY_INPUTS = 24
 _MANY_SIBLINGS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What is known of the entries of a graph.
+
+    Attributes:
+      shapes: their shapes.
+      storage: their storage types; None where all are dense.
+    """
+
+    shapes: Shapes
+    storage: Storage | None = None
+
+    def text(self, node: Node, index: int) -> str | None:
+        """ "2×3" or "2×3 csr"; None where there is nothing to say."""
+        shapes = self.shapes.get(node, ())
+        shape = shapes[index] if index < len(shapes) else None
+        stype = "default" if self.storage is None else self.storage.values[node][index]
+        if shape is None:
+            return None if stype == "default" else stype
+        return dims(shape) if stype == "default" else f"{dims(shape)} {stype}"
+
+    def fallback(self, node: Node) -> str | None:
+        """What it costs that a node makes sparse inputs dense; None for other nodes."""
+        if self.storage is None or node not in self.storage.fallbacks:
+            return None
+        cost = self.storage.fallback_bytes(node, self.shapes)
+        return "makes inputs dense" + (f": {cost:,} bytes" if cost else "")
 
 
 @dataclasses.dataclass

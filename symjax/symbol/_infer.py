@@ -14,6 +14,7 @@ from symjax.lowering.graph import Graph, Node
 from symjax.lowering.infer import Inferred, evaluate_outputs, infer_shapes, infer_types, is_complete
 from symjax.lowering.params import NAMED_DTYPES
 from symjax.lowering.trace import needs_shapes
+from symjax.sparse.storage import infer_storage
 from symjax.util import is_np_shape
 
 
@@ -87,6 +88,12 @@ def infer_type(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], *, 
         _warn_unknown(graph, found, lambda t: t is not None, "type", "")
         return None, None, None
     return tuple([numpy_type(t) for t in part] for part in results)
+
+
+def infer_storage_type(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    found = infer_storage(graph, _given(graph, args, kwargs, lambda k, v: None, "storage type"))
+    arguments, aux = ([found.values[n][0] for n in nodes] for nodes in (graph.arguments, graph.aux_states))
+    return arguments, found.outputs(), aux
 
 
 def _given(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], check: Any, what: str) -> dict[Node, Any]:

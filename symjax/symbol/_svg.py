@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from symjax.lowering.errors import MXNetError
-from symjax.symbol._diagram import Box, Diagram, Shapes, clip, diagram, dims
+from symjax.symbol._diagram import Box, Diagram, Known, Shapes, clip, diagram
 
 if TYPE_CHECKING:
     from symjax.lowering.graph import Graph, Node
+    from symjax.sparse.storage import Storage
     from symjax.symbol._layout import Layout, Point
 
 MAX_BYTES = 200_000
@@ -56,13 +57,13 @@ def render(graph: Graph, shapes: Shapes | None = None, *, fold: int = 200, param
     Returns:
       The SVG text. Names are escaped. A folded graph is below 200 kB; what would be larger loses its tooltips first.
     """
-    shapes = _declared(graph) if shapes is None else shapes
+    known = Known(_declared(graph) if shapes is None else shapes, _storage(graph))
     picture = diagram(graph, fold=fold, parameters=parameters)
     if len(picture.boxes) > _MAX_BOXES:
         picture = diagram(graph, fold=_MAX_BOXES, parameters=parameters)
-    text = _draw(picture, shapes, tooltips=True)
+    text = _draw(picture, known, tooltips=True)
     if len(text.encode()) > MAX_BYTES:
-        text = _draw(picture, shapes, tooltips=False)
+        text = _draw(picture, known, tooltips=False)
     return text
 
 
@@ -78,16 +79,27 @@ def _declared(graph: Graph) -> Shapes:
         return {}
 
 
-def _draw(picture: Diagram, shapes: Shapes, *, tooltips: bool) -> str:
+def _storage(graph: Graph) -> Storage | None:
+    """The storage types; None if nothing is sparse or they contradict each other."""
+    from symjax.sparse.storage import infer_storage
+
+    try:
+        found = infer_storage(graph)
+    except MXNetError:
+        return None
+    return None if found.is_dense else found
+
+
+def _draw(picture: Diagram, known: Known, *, tooltips: bool) -> str:
     from symjax.symbol._layout import layout
 
-    lines = [_lines(box, shapes) for box in picture.boxes]
+    lines = [_lines(box, known) for box in picture.boxes]
     sizes = [_size(box, text) for box, text in zip(picture.boxes, lines, strict=True)]
     plan = layout(sizes, [(a, b) for a, b, _ in picture.edges])
     parts = [_edges(plan)]
     for box, text, size, center in zip(picture.boxes, lines, sizes, plan.centers, strict=True):
-        parts.append(_box(box, text, size, center, _tooltip(box, shapes) if tooltips else ""))
-    parts += _labels(picture, plan, shapes)
+        parts.append(_box(box, text, size, center, _tooltip(box, known) if tooltips else ""))
+    parts += _labels(picture, plan, known)
     width, height = _n(plan.width), _n(plan.height)
     used = {box.family for box in picture.boxes}
     return (
@@ -121,17 +133,19 @@ def _style(used: set[str]) -> str:
 # ---- boxes
 
 
-def _lines(box: Box, shapes: Shapes) -> list[str]:
+def _lines(box: Box, known: Known) -> list[str]:
     """The texts of a box, the first in bold."""
     if box.family == "output":
         return [clip(box.title, 34)]
     if box.family == "input":
-        known = shapes.get(box.nodes[0])
-        return [clip(box.title, 34), *([dims(known[0])] if known and known[0] is not None else [])]
+        text = known.text(box.nodes[0], 0)
+        return [clip(box.title, 34), *([text] if text else [])]
     if len(box.nodes) > 1:
         return [clip(box.title, 40), box.detail, box.name]
     title = clip(box.title, 32)
-    return [f"{title} {clip(box.detail, 44 - len(title))}".strip(), clip(box.name, 38)]
+    fallback = known.fallback(box.nodes[0])
+    lines = [f"{title} {clip(box.detail, 44 - len(title))}".strip(), clip(box.name, 38)]
+    return [*lines, fallback] if fallback else lines
 
 
 def _size(box: Box, lines: Sequence[str]) -> tuple[float, float]:
@@ -170,7 +184,7 @@ def _heading(box: Box, line: str) -> str:
     return _text(title) + (f'<tspan dx="5" font-weight="400">{_text(detail)}</tspan>' if detail else "")
 
 
-def _tooltip(box: Box, shapes: Shapes) -> str:
+def _tooltip(box: Box, known: Known) -> str:
     if box.family in ("input", "output"):
         return box.name
     if len(box.nodes) > 1:
@@ -179,14 +193,14 @@ def _tooltip(box: Box, shapes: Shapes) -> str:
         return clip("\n".join(listed), 300)
     node = box.nodes[0]
     rows = [f"{node.name} ({box.title})", *(f"{k} = {v}" for k, v in sorted(node.attrs.items()))]
-    rows += [f"{w.name}{_of(w, shapes)}" for w in dict.fromkeys(box.weights)]
-    rows += [f"→ {dims(s)}" for s in shapes.get(node, ())[: node.num_visible] if s is not None]
+    rows += [f"{w.name}{_of(w, known)}" for w in dict.fromkeys(box.weights)]
+    rows += [f"→ {text}" for text in (known.text(node, i) for i in range(node.num_visible)) if text]
     return clip("\n".join(rows), 400)
 
 
-def _of(node: Node, shapes: Shapes) -> str:
-    known = shapes.get(node)
-    return f": {dims(known[0])}" if known and known[0] is not None else ""
+def _of(node: Node, known: Known) -> str:
+    text = known.text(node, 0)
+    return f": {text}" if text else ""
 
 
 # ---- edges
@@ -209,7 +223,7 @@ def _edges(plan: Layout) -> str:
     return f'<path class="e" d="{"".join(lines)}"/>\n<path class="a" d="{"".join(heads)}"/>'
 
 
-def _labels(picture: Diagram, plan: Layout, shapes: Shapes) -> list[str]:
+def _labels(picture: Diagram, plan: Layout, known: Known) -> list[str]:
     """The shape of each entry that flows, once, below its source."""
     out: list[str] = []
     done: set[Any] = set()
@@ -218,9 +232,8 @@ def _labels(picture: Diagram, plan: Layout, shapes: Shapes) -> list[str]:
         low, high = ends.get(a, (route[1][0], route[1][0]))
         ends[a] = min(low, route[1][0]), max(high, route[1][0])
     for (a, _, e), route in zip(picture.edges, plan.routes, strict=True):
-        known = shapes.get(e.node)
-        shape = known[e.index] if known and e.index < len(known) else None
-        if e in done or shape is None or picture.boxes[a].family == "input":
+        text = known.text(e.node, e.index)
+        if e in done or text is None or picture.boxes[a].family == "input":
             continue
         x, y = route[0]
         place = (_n(x), _n(y), e.index % 2)
@@ -235,7 +248,7 @@ def _labels(picture: Diagram, plan: Layout, shapes: Shapes) -> list[str]:
         else:
             kind, dx, dy = "s", 5, 15
         dy += 11 * (e.index % 2)
-        out.append(f'<text class="{kind}" x="{_n(x + dx)}" y="{_n(y + dy)}">{dims(shape)}</text>')
+        out.append(f'<text class="{kind}" x="{_n(x + dx)}" y="{_n(y + dy)}">{text}</text>')
     return out
 
 

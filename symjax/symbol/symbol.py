@@ -249,6 +249,19 @@ class Symbol(Operators):
         """
         return _infer.infer_type(self._graph, args, kwargs)
 
+    def infer_storage_type(self, *args: str | None, **kwargs: str) -> tuple[list[str], list[str], list[str]]:
+        """Infers all storage types from those of the arguments; what is not given is what `Variable(stype=)` says.
+
+        MXNet 1.9.1 has this in its C interface alone.
+
+        Returns:
+          (argument, output, auxiliary state) storage types: "default", "csr" or "row_sparse".
+
+        Raises:
+          MXNetError: an unknown type, or an operator that refuses a combination.
+        """
+        return _infer.infer_storage_type(self._graph, args, kwargs)
+
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """As `infer_type`, but returns what is known, with None for the rest."""
         return _infer.infer_type(self._graph, args, kwargs, partial=True)
