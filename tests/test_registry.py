@@ -148,7 +148,7 @@ def test_compiled_as_eager(op: Op) -> None:
 
 def test_dynamic_ops_refuse_tracing() -> None:
     for op in OPS:
-        if op.name in DYNAMIC:
+        if op.name in DYNAMIC and "_dgl_" not in op.name:  # those take csr: test_dgl_ops.py
             with pytest.raises(MissingLoweringError, match="depends on the values"):
                 jax.eval_shape(lambda a, b, op=op: op.rule(op.params(), a, b), np.zeros(3), np.zeros(3))
 

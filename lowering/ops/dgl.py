@@ -91,8 +91,8 @@ def _non_uniform_types(p: UniformSampleParams, ins: Sequence[str | None], outs: 
 
 
 @op("_contrib_dgl_csr_neighbor_uniform_sample", params=UniformSampleParams, variadic="num_args", eager=True,
-    inputs=_uniform_inputs, outputs=lambda p: 3 * (p.num_args - 1), infer_types=_uniform_types,
-    infer_outputs=_sample_outputs(1, _uniform_inputs))
+    inputs=_uniform_inputs, all_inputs=("csr_matrix", "seed_arrays"), outputs=lambda p: 3 * (p.num_args - 1),
+    infer_types=_uniform_types, infer_outputs=_sample_outputs(1, _uniform_inputs))
 def dgl_csr_neighbor_uniform_sample(p: UniformSampleParams, *seed_arrays: Array, key: Array) -> NoReturn:
     """Samples the neighbourhoods of seed vertices in a graph.
 
@@ -115,7 +115,8 @@ def dgl_csr_neighbor_uniform_sample(p: UniformSampleParams, *seed_arrays: Array,
 
 
 @op("_contrib_dgl_csr_neighbor_non_uniform_sample", params=NonUniformSampleParams, variadic="num_args", eager=True,
-    inputs=_non_uniform_inputs, outputs=lambda p: 4 * (p.num_args - 2), infer_types=_non_uniform_types,
+    inputs=_non_uniform_inputs, all_inputs=("csr_matrix", "probability", "seed_arrays"),
+    outputs=lambda p: 4 * (p.num_args - 2), infer_types=_non_uniform_types,
     infer_outputs=_sample_outputs(2, _non_uniform_inputs))
 def dgl_csr_neighbor_non_uniform_sample(p: NonUniformSampleParams, *seed_arrays: Array, key: Array) -> NoReturn:
     """Samples the neighbourhoods of seed vertices in a graph, likely vertices more often.
@@ -157,6 +158,7 @@ def _subgraph_types(p: SubgraphParams, ins: Sequence[str | None], outs: Sequence
 
 
 @op("_contrib_dgl_subgraph", params=SubgraphParams, variadic="num_args", eager=True, inputs=_subgraph_inputs,
+    all_inputs=("graph", "data"),
     outputs=lambda p: (p.num_args - 1) * (1 + p.return_mapping), infer_types=_subgraph_types,
     infer_outputs=_subgraph_outputs)
 def dgl_subgraph(p: SubgraphParams, *data: Array) -> NoReturn:
