@@ -7,15 +7,17 @@ from host data hold numpy arrays; `jax.device_put` places them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jax.experimental.sparse import BCOO, BCSR
 
 from symjax.lowering.errors import ShapeError, StorageError
 from symjax.sparse.csr import CSR
 from symjax.sparse.row_sparse import RowSparse
+
+if TYPE_CHECKING:
+    from jax.experimental.sparse import BCOO, BCSR  # imported where they are made, for it takes time
 
 _BLOCK = 1 << 22  # elements of a dense array looked at in one go, so that finding non-zeros needs little memory
 
@@ -167,6 +169,8 @@ def to_bcsr(value: CSR) -> BCSR:
     A concrete matrix is trimmed to its entries; a traced one keeps its padding (out-of-range indices, which JAX
     ignores).
     """
+    from jax.experimental.sparse import BCSR
+
     n = _count(value.indptr[-1])
     ordered = n is not None and _ascending(value)
     with jax.enable_x64(True):
@@ -195,6 +199,8 @@ def to_bcoo(value: CSR | RowSparse) -> BCOO:
     A CSR becomes entries with two sparse axes, a RowSparse rows with one sparse axis and dense ones. A concrete array
     is trimmed to what it stores; a traced one keeps its padding (out-of-range indices, which JAX ignores).
     """
+    from jax.experimental.sparse import BCOO
+
     with jax.enable_x64(True):
         n = _count(value.indptr[-1] if isinstance(value, CSR) else value.num_rows)
         ordered = n is not None and _ascending(value)

@@ -175,6 +175,13 @@ class BaseSparseNDArray(NDArray):
             value = place(self._from_numpy(np.asarray(value)), self.context)
         super()._set_data(value)
 
+    def _view_of(self, offset: int, shape: tuple[int, ...]) -> Self:
+        raise self._unsupported("reshape", None, shape)
+
+    def detach(self) -> Any:
+        """Returns an array that shares the contents, but is not on the tape."""
+        return super()._view_of(0, self.shape)
+
     def _read_view(self, view: _View) -> Any:
         return view.base._data  # views of sparse arrays show the whole of them (`detach`)
 
@@ -191,6 +198,26 @@ class BaseSparseNDArray(NDArray):
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         raise self._unsupported("__dlpack__")
+
+    def to_dlpack_for_read(self) -> Any:
+        """Not supported; `data` and `indices` can be shared.
+
+        Raises:
+          NotSupportedForSparseNDArray: always.
+        """
+        raise self._unsupported("to_dlpack_for_read")
+
+    def to_dlpack_for_write(self) -> Any:
+        """Not supported, see `to_dlpack_for_read`."""
+        raise self._unsupported("to_dlpack_for_write")
+
+    def as_np_ndarray(self) -> Any:
+        """Not supported.
+
+        Raises:
+          ValueError: always; MXNet's numpy arrays are dense.
+        """
+        raise ValueError(f"cannot convert ndarray of stype {self.stype} to numpy ndarray; asnumpy() gives a numpy array")
 
     def asscalar(self) -> Any:
         """Not supported, as `size` is not; `asnumpy()` gives the elements.
@@ -234,18 +261,26 @@ class BaseSparseNDArray(NDArray):
             if value is not self:
                 value.copyto(self)  # type: ignore[attr-defined]
         elif isinstance(value, (bool, int, float, np.number)) and not isinstance(value, np.ndarray):
-            self._fill(float(value))
+            self._assign_number(float(value))
         elif isinstance(value, (np.ndarray, np.generic)):
             warnings.warn(f"Assigning non-NDArray object to {name} is not efficient", RuntimeWarning, stacklevel=2)
             self._assign_numpy(np.asarray(value))
         else:
             raise TypeError(f"type {type(value)} not supported")
 
+    def slice_assign(self, rhs: Any, begin: Any, end: Any, step: Any) -> Any:
+        """Writes `rhs` to the box from `begin` to `end` by `step`, through a dense copy; returns this array."""
+        return self._become(self.tostype("default").slice_assign(rhs, begin, end, step))
+
     def _bad_key(self, key: Any) -> Exception:
         return StorageError(f"{type(self).__name__} only supports [:] for assignment, got {key!r}")
 
-    def _fill(self, value: float) -> None:
+    def _assign_number(self, value: float) -> None:
         raise NotImplementedError
+
+    def _fill(self, value: Any) -> None:
+        """Makes every element a number (`mx.nd.ones(out=)`); 0 leaves nothing stored."""
+        self._assign_numpy(np.broadcast_to(np.asarray(value), self.shape))
 
     def _assign_numpy(self, value: np.ndarray) -> None:
         if value.shape != self.shape:

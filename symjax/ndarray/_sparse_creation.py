@@ -8,7 +8,7 @@ import numpy as np
 
 from symjax.base import as_shape, integer_types, mx_real_t
 from symjax.context import Context, current_context
-from symjax.lowering.errors import ArgumentError, StorageError
+from symjax.lowering.errors import ArgumentError, DTypeError, ShapeError, StorageError
 from symjax.ndarray import creation
 from symjax.ndarray._sparse_array import place
 from symjax.ndarray._sparse_csr import CSRNDArray
@@ -47,6 +47,18 @@ def _host(source: Any, dtype: np.dtype) -> np.ndarray:
         return creation._to_host(source, dtype)
     except (TypeError, ValueError, OverflowError) as e:
         raise TypeError(f"values must be array like object: {e}") from None
+
+
+def _positions(source: Any) -> np.ndarray:
+    """A private int64 array of indices or row boundaries.
+
+    Raises:
+      TypeError: an NDArray of floats (not every index has one), or what is not array-like.
+    """
+    if isinstance(source, NDArray) and source._dtype.kind not in "iu":
+        raise DTypeError(f"indices of a sparse array are int64, got an NDArray of {source._dtype.name}: make it with "
+                         f"dtype='int64'")
+    return _host(source, np.dtype(np.int64))
 
 
 def _check_shape(have: Any, want: Any) -> None:
@@ -97,7 +109,7 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
 
 def _csr_from_parts(data: Any, indices: Any, indptr: Any, shape: Any, ctx: Context, dtype: Any) -> CSRNDArray:
     values = _host(data, _default_dtype(data, dtype))
-    cols, bounds = _host(indices, np.dtype(np.int64)), _host(indptr, np.dtype(np.int64))
+    cols, bounds = _positions(indices), _positions(indptr)
     if shape is None:
         if cols.size == 0:
             raise ValueError("invalid shape: give shape=, it cannot be inferred without stored values")
@@ -165,7 +177,7 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
 
 
 def _rows_from_parts(data: Any, indices: Any, shape: Any, ctx: Context, dtype: Any) -> RowSparseNDArray:
-    values, rows = _host(data, _default_dtype(data, dtype)), _host(indices, np.dtype(np.int64))
+    values, rows = _host(data, _default_dtype(data, dtype)), _positions(indices)
     if shape is None:
         if rows.size == 0:
             raise ValueError("invalid shape: give shape=, it cannot be inferred without stored rows")
@@ -203,7 +215,7 @@ def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None,
     dims, where = as_shape(shape), _context(ctx)
     cls = class_of(stype)
     if stype == "csr" and len(dims) != 2:
-        raise ValueError(f"csr arrays have two axes, got shape {dims}")
+        raise ShapeError(f"csr arrays have two axes, got shape {dims}")
     return cls._from_jax(place(cls._container.empty(dims, creation._dtype(dtype)), where), where)
 
 

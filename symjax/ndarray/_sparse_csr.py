@@ -145,7 +145,7 @@ class CSRNDArray(BaseSparseNDArray):
             return super()._bad_key(key)
         return ArgumentError(f"CSRNDArray only supports [:] for assignment, got {key!r}")
 
-    def _fill(self, value: float) -> None:
+    def _assign_number(self, value: float) -> None:
         raise ValueError("Assigning numeric types to CSRNDArray is not implemented yet.")
 
     # ---- files

@@ -105,7 +105,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         text = f"RowSparseNDArray only supports [:] for assignment, got {key!r}"
         return DTypeError(text) if isinstance(key, (int, tuple)) else ArgumentError(text)
 
-    def _fill(self, value: float) -> None:
+    def _assign_number(self, value: float) -> None:
         if STATE.recording:
             tape.refuse_in_place(self)
         with np.errstate(all="ignore"):  # MXNet: every row is stored then, also rows of zeros

@@ -17,7 +17,7 @@ from symjax.dlpack import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
 from symjax.lowering.errors import DTypeError
 from symjax.lowering.params import NAMED_DTYPES
 from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.storage import class_of, to_device
+from symjax.ndarray.storage import to_device
 
 __all__ = ["arange", "array", "empty", "eye", "from_dlpack", "from_numpy", "full", "linspace", "ones",
            "to_dlpack_for_read", "to_dlpack_for_write", "zeros"]
@@ -49,7 +49,10 @@ def full(shape: Any, val: Any, ctx: Context | None = None, dtype: Any = mx_real_
       out: an array to fill instead.
     """
     if out is not None:
-        out[:] = val
+        if out.stype == "default":
+            out[:] = val
+        else:
+            out._fill(val)
         return out
     dims, kind = as_shape(shape), _dtype(dtype)
     if math.prod(dims) <= _ON_HOST:
@@ -70,7 +73,7 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
       out: an array to fill instead.
     """
     if stype not in (None, "default"):
-        return _sparse(stype).zeros(stype, shape, ctx, dtype, **kwargs)
+        return _sparse().zeros(stype, shape, ctx, dtype, **kwargs)
     return full(shape, 0, ctx, dtype, out=_out(kwargs))
 
 
@@ -92,8 +95,7 @@ def _out(kwargs: dict[str, Any]) -> Any:
     return out
 
 
-def _sparse(stype: str) -> Any:
-    class_of(stype)
+def _sparse() -> Any:
     from symjax.ndarray import sparse
 
     return sparse
@@ -116,7 +118,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> A
         made: Any = source_array.copyto(ctx)
         return made if made._dtype == kind else made.astype(kind.name)
     if hasattr(source_array, "tocsr") and hasattr(source_array, "nnz"):
-        return _sparse("csr").array(source_array, ctx=ctx, dtype=dtype)
+        return _sparse().array(source_array, ctx=ctx, dtype=dtype)
     kind = _dtype(dtype)
     try:
         host = _to_host(source_array, kind)
