@@ -17,10 +17,13 @@ import jax
 import numpy as np
 from jax import lax
 
+from symjax._config import config
 from symjax.context import Context, current_context
 from symjax.lowering.errors import MissingLoweringError, MXNetError, StorageError
 from symjax.sparse.exact import trimmed
-from symjax.sparse.rules import stype_of
+from symjax.sparse.rules import set_fallback_policy, stype_of
+
+set_fallback_policy(lambda: config.storage_fallback)
 
 Thunk = Callable[[], Any]
 T = TypeVar("T")
