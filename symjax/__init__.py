@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 _absent.install()
 
 _MODULES = ("attribute", "autograd", "base", "context", "contrib", "dlpack", "executor", "initializer", "interop",
-            "libinfo", "lowering", "lr_scheduler", "model", "name", "ndarray", "optimizer", "random", "registry",
+            "io", "libinfo", "lowering", "lr_scheduler", "model", "name", "ndarray", "optimizer", "random", "registry",
             "sparse", "symbol", "util")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         context,
         executor,
         initializer,
+        io,
         lowering,
         lr_scheduler,
         name,

@@ -11,11 +11,11 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from symjax.lowering.errors import FileError, MissingFileError, ParamError
 
-BLOCK = 1 << 18
+BLOCK = 1 << 17
 """Bytes of a read block. What is computed from one then lies in the cache of one core."""
 
 MAX_LINE = 1 << 26
@@ -65,10 +65,12 @@ def find_files(uri: str, argument: str) -> tuple[list[TextFile], dict[str, str]]
       MissingFileError: there is no such file.
       FileError: no file has any content.
     """
-    path, options = uri, {}
+    path = uri
+    options: dict[str, str] = {}
     if "?" in uri and not os.path.exists(uri):
         path, _, text = uri.partition("?")
-        options = dict(item.partition("=")[::2] for item in text.split("&"))
+        for item in text.split("&"):
+            key, _, options[key] = item.partition("=")
     files = [f for part in path.split(";") if part for f in _expand(part.removeprefix("file://"), argument)]
     if not files:
         raise FileError(f"{argument}={uri!r}: no file there has any content")
@@ -102,7 +104,8 @@ def partition(files: Sequence[TextFile], num_parts: int, part_index: int) -> lis
     A part begins with the first line that begins after its first byte; it is MXNet's part.
     """
     if num_parts < 1 or not 0 <= part_index < num_parts:
-        raise ParamError(f"part_index must be in 0 … num_parts - 1, got part_index={part_index} of num_parts={num_parts}")
+        raise ParamError(f"part_index must be in 0 … num_parts - 1, got part_index={part_index} and "
+                         f"num_parts={num_parts}")
     offsets = [0, *itertools.accumulate(f.size for f in files)]
     step = -(-offsets[-1] // num_parts)
     nominal = [min(step * i, offsets[-1]) for i in (part_index, part_index + 1)]
@@ -177,7 +180,7 @@ def _blocks_of(segment: Segment, size: int) -> Iterator[Block]:
             raise FileError(f"{path}: the file ends {left} bytes early; it was changed while it was read")
 
 
-def _chunks(f: object, total: int, size: int = 1 << 20) -> Iterator[bytes]:
-    while total and (chunk := f.read(min(size, total))):  # type: ignore[attr-defined]
+def _chunks(f: BinaryIO, total: int, size: int = 1 << 20) -> Iterator[bytes]:
+    while total and (chunk := f.read(min(size, total))):
         total -= len(chunk)
         yield chunk

@@ -54,7 +54,8 @@ class LibSVMFormat:
     def _plain(self, data: bytes) -> CsrRows | None:
         """Reads text in the plainest form: single spaces, no blank line or comment. None if it is not."""
         if not data:
-            return _rows([], [], np.zeros(1, np.int64), np.empty(0, np.int64), self.dtype)
+            nothing = np.empty(0, self.dtype)
+            return CsrRows(nothing, np.zeros(1, np.int64), np.empty(0, np.int64), nothing)
         end = b"" if data.endswith(b"\n") else b"\n"
         text = np.frombuffer(b"".join((b"\n" * MARGIN, data, end)), np.uint8)
         body = text[MARGIN - 1 :]
@@ -156,10 +157,6 @@ class LibSVMFormat:
 def _cast(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         return value.astype(dtype, copy=False)
-
-
-def _rows(labels: list[float], values: list[float], indptr: np.ndarray, columns: np.ndarray, dtype: np.dtype) -> CsrRows:
-    return CsrRows(np.array(labels, dtype), indptr, columns, np.array(values, dtype))
 
 
 def _plainest(data: bytes) -> bytes:

@@ -21,6 +21,8 @@ _TENS = np.array([10**i for i in range(_LONGEST + 1)], np.uint64)
 _TENS_FLOAT = _TENS.astype(np.float64)
 _EXACT = np.uint64(1 << 53)
 _U = np.uint64
+_LAST_BYTES = np.array([2**64 - 2 ** (8 * (8 - n)) for n in range(9)], np.uint64)
+"""What keeps the last n bytes of a word."""
 _DIGIT_ZERO, _SEVENS, _HIGH = _U(0x3030303030303030), _U(0x7676767676767676), _U(0x8080808080808080)
 _STEPS = ((_U(10 * 2**8 + 1), _U(8), _U(0x00FF00FF00FF00FF)), (_U(100 * 2**16 + 1), _U(16), _U(0x0000FFFF0000FFFF)),
           (_U(10000 * 2**32 + 1), _U(32), _U(0x00000000FFFFFFFF)))
@@ -40,11 +42,8 @@ def unsigned(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np
     words = np.ndarray((max(len(text) - 7, 0),), "<u8", text, 0, (1,))
     out = words[ends - 8]
     out ^= _DIGIT_ZERO
-    # bytes before the number are shifted out, which leaves zeros; a shift by 64 gives 0 in numpy
-    shift = np.maximum(8 - length, 0).view(np.uint64)
-    shift <<= _U(3)
-    out >>= shift
-    out <<= shift
+    longest = int(length.max(initial=0))
+    out &= _LAST_BYTES.take(length, mode="clip")
     bad = out + _SEVENS
     bad |= out
     bad &= _HIGH
@@ -52,13 +51,19 @@ def unsigned(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np
         out *= factor
         out >>= down
         out &= mask
-    if len(length) and length.max() > 8:
+    if longest > 8:
         at = np.flatnonzero(length > 8)
-        if at.size:
-            more, wrong = unsigned(text, np.maximum(starts[at], ends[at] - _LONGEST), ends[at] - 8)
-            out[at] += more * _TENS[8]
-            bad[at] |= wrong | (length[at] > _LONGEST)
+        more, wrong = unsigned(text, np.maximum(starts[at], ends[at] - _LONGEST), ends[at] - 8)
+        out[at] += more * _TENS[8]
+        bad[at] |= wrong | (length[at] > _LONGEST)
     return out, bad
+
+
+def _digit(text: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`unsigned` for numbers of one digit, before `at`."""
+    out = text[at - 1].astype(np.uint64)
+    out ^= _U(0x30)
+    return out, out > _U(9)
 
 
 def decimals(
@@ -77,15 +82,16 @@ def decimals(
     places = ends - dots
     places -= 1
     np.maximum(places, 0, out=places)
-    digits, bad = unsigned(text, starts, dots)
     length = dots - starts
+    one = len(length) and length.min() == length.max() == 1
+    digits, bad = _digit(text, dots) if one else unsigned(text, starts, dots)
     length += places
     if (places > 0).any():
         after, wrong = unsigned(text, ends - places, ends)
         np.minimum(places, _LONGEST, out=places)
         digits *= _TENS[places]
         digits += after
-        bad |= wrong
+        bad = bad | wrong
     value = digits.astype(np.float64)
     value /= _TENS_FLOAT[places]
     odd = bad != 0
@@ -113,7 +119,7 @@ def exact(tokens: Sequence[bytes], dtype: np.dtype) -> np.ndarray:
             raise ValueError(f"{shorten(token)} is not a number")
     value = np.array(list(map(float, tokens)), np.float64)
     if dtype == np.float32:
-        for i in np.flatnonzero(np.isfinite(value)):
+        for i in np.flatnonzero(np.isfinite(value)).tolist():
             value[i] = _nearest(tokens[i], value[i])
     return value
 

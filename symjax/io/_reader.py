@@ -23,28 +23,34 @@ def worker_count() -> int:
     return min(_MAX_WORKERS, cpus)
 
 
-def parsed(parse: Callable[[S], T], blocks: Iterable[S], workers: int) -> Iterator[T]:
-    """Yields `parse(block)` of all blocks in their order; at most `2 * workers` blocks are in memory.
+class Parsed(Iterator[T]):
+    """`parse(block)` of all blocks, in their order; at most `2 * workers` blocks are in memory.
 
     Args:
       parse: the function.
       blocks: its arguments.
       workers: threads that run it; with 0 it runs when its result is asked for.
     """
-    if not workers:
-        yield from map(parse, blocks)
-        return
-    pool = ThreadPoolExecutor(workers, "symjax-parse")
+
+    def __init__(self, parse: Callable[[S], T], blocks: Iterable[S], workers: int) -> None:
+        self._ready: Iterator[T] = map(parse, blocks)
+        if workers:
+            pool = ThreadPoolExecutor(workers, "symjax-parse")
+            self._ready = _ordered((pool.submit(parse, b) for b in blocks), 2 * workers)
+            weakref.finalize(self, pool.shutdown, wait=False, cancel_futures=True)
+
+    def __next__(self) -> T:
+        return next(self._ready)
+
+
+def _ordered(futures: Iterator[Future[T]], window: int) -> Iterator[T]:
     coming: collections.deque[Future[T]] = collections.deque()
-    try:
-        for block in blocks:
-            coming.append(pool.submit(parse, block))
-            if len(coming) >= 2 * workers:
-                yield coming.popleft().result()
-        while coming:
+    for future in futures:
+        coming.append(future)
+        if len(coming) >= window:
             yield coming.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    while coming:
+        yield coming.popleft().result()
 
 
 class _Slots:

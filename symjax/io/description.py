@@ -12,7 +12,7 @@ from symjax.lowering.errors import ArgumentError
 __all__ = ["DataBatch", "DataDesc"]
 
 
-class DataDesc(namedtuple("DataDesc", ["name", "shape"])):  # noqa: PYI024 - typed fields would be part of the tuple
+class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     """The name, shape, type and layout of one array of every batch; as a tuple it is (name, shape).
 
     Args:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jax
 import numpy as np
@@ -41,7 +42,8 @@ class FileParams(Params):
         return jax.numpy.dtype(self.dtype or "float32")
 
 
-class Arrays(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arrays:
     """One batch on the host: containers or numpy arrays, the number of fill rows, the numbers of the rows."""
 
     data: Any
@@ -74,7 +76,7 @@ class RowBatches:
         self._open, self._pack = open_streams, pack
         self._streams: list[RowStream] = []
         self._ahead: Ahead | None = None
-        self._over = False
+        self._over = self._filled = False
 
     def reset(self) -> None:
         """Starts the next epoch.
@@ -87,8 +89,6 @@ class RowBatches:
             self._close()
             self._streams = []
         self._ahead, self._over = None, False
-
-    _filled = False
 
     def _close(self) -> None:
         if self._ahead is not None:
@@ -137,7 +137,8 @@ def _epoch(name: str, params: FileParams, streams: list[RowStream], pack: Callab
                 raise MXNetError(f"{name}: batch_size={size} is more than the rows there are; give a smaller one, or "
                                  f"round_batch=False for a batch that is filled up with empty rows")
             taken = [a + b for a, b in zip(taken, more, strict=True)]
-            index.append(np.arange(pad, dtype=np.uint64))
+        if pad:
+            index.append(np.arange(pad, dtype=np.uint64) if params.round_batch else np.zeros(pad, np.uint64))
         data, label = pack(taken)
         yield Arrays(data, label, pad, np.concatenate(index))
 
@@ -193,13 +194,13 @@ class MXDataIter(DataIter):
             batch = self.handle.next()
         except StopIteration:
             return False
-        self._current = (self._place(batch.data), self._place(batch.label), batch.pad, batch.index)
+        with jax.enable_x64(True):
+            data, label = jax.device_put((batch.data, batch.label), self._ctx.jax_device)
+        self._current = (self._array(data), self._array(label), batch.pad, batch.index)
         return True
 
-    def _place(self, value: Any) -> Any:
-        with jax.enable_x64(True):
-            placed = jax.device_put(value, self._ctx.jax_device)
-        return class_of(getattr(value, "stype", "default"))._from_jax(placed, self._ctx)
+    def _array(self, value: Any) -> Any:
+        return class_of(getattr(value, "stype", "default"))._from_jax(value, self._ctx)
 
     def next(self) -> DataBatch:
         if not self.iter_next():

@@ -12,7 +12,7 @@ import numpy as np
 
 from symjax.io._files import Segment, before, find_files, partition, read_blocks
 from symjax.io._libsvm_text import LibSVMFormat
-from symjax.io._reader import parsed, worker_count
+from symjax.io._reader import Parsed, worker_count
 from symjax.io._rows import CsrRows, RowStream
 from symjax.io.description import DataDesc
 from symjax.io.file_iterator import FileParams, MXDataIter, RowBatches, read_params
@@ -87,8 +87,8 @@ class LibSVMIter(MXDataIter):
         rows = params.batch_size
         label = (rows,) if params.label_libsvm is None else (rows, params.label_shape[0])
         kind = params.kind.type
-        handle = RowBatches("LibSVMIter", params, source.open, source.pack, DataDesc("", (rows, *params.data_shape), kind),
-                            DataDesc("", label, kind))
+        handle = RowBatches("LibSVMIter", params, source.open, source.pack,
+                            DataDesc("", (rows, *params.data_shape), kind), DataDesc("", label, kind))
         super().__init__(handle, params.data_name, params.label_name, kwargs.get("ctx"))
 
 
@@ -154,4 +154,4 @@ class _Source:
 
 
 def _rows(form: LibSVMFormat, segments: Sequence[Segment], workers: int) -> Iterator[CsrRows]:
-    return parsed(form.parse, read_blocks(segments), workers)
+    return Parsed(form.parse, read_blocks(segments), workers)
