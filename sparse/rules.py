@@ -17,7 +17,7 @@ import importlib
 import inspect
 import pkgutil
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ from symjax.sparse.row_sparse import RowSparse, row_sparse_from_dense
 
 Stypes = tuple[str, ...]
 Outs = str | Callable[[Any, Stypes], Stypes]
+Prepare = Callable[[Sequence[Any], Mapping[str, Any]], tuple[dict[int, Any], dict[int, Any]]]
 
 DENSE, CSR_, ROWS = "default", "csr", "row_sparse"
 STYPES = (DENSE, CSR_, ROWS)
@@ -63,6 +64,7 @@ class StorageRule:
 _RULES: dict[str, list[StorageRule]] = {}
 _BY_VALUE: set[str] = set()
 _BY_COLUMN: dict[str, tuple[int, Callable[[Any], bool]]] = {}
+_PREPARE: dict[str, Prepare] = {}
 _loaded = False
 
 
@@ -124,6 +126,21 @@ def column_input(op: Op, params: Any) -> int | None:
     rules()
     found = _BY_COLUMN.get(op.name)
     return found[0] if found is not None and found[1](params) else None
+
+
+def prepare_call(op: str, prepare: Prepare) -> None:
+    """Declares what is to be done before an imperative call of an op that has sparse inputs.
+
+    `prepare(values, attributes)` may look at the values. It returns, by position, containers that replace those of
+    inputs for good (the same arrays, with more room), and values that the rule gets in place of inputs in this call.
+    """
+    _PREPARE[op] = prepare
+
+
+def preparation(op: Op) -> Prepare | None:
+    """Returns what is declared by `prepare_call`, or None."""
+    rules()
+    return _PREPARE.get(op.name)
 
 
 def rules() -> dict[str, list[StorageRule]]:

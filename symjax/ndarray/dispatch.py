@@ -48,6 +48,7 @@ class _Entry:
     aux: tuple[int, ...]
     wants_key: bool
     by_column: int | None
+    prepare: rules.Prepare | None
 
 
 _entries: dict[Any, _Entry] = {}
@@ -91,16 +92,20 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
             _entries.clear()
         entry = _entries[key] = _build(op, len(inputs), ctx, train, names, scalars, static, shape)
     random_key = _random.next_key_data(ctx) if entry.wants_key else None
-    given = candidates(inputs, out, entry.aux) if (out is not None or entry.aux) and not STATE.recording else ()
     call = entry.call
     with _x64(True):
         operands = tuple([_operand(s, ctx) for s in scalars]) if scalars else ()
         try:
-            if given and not op.eager:
-                call = donating(call, given, inputs, out, entry.aux, entry.n_out, operands, random_key) or call
             if entry.by_column is not None:
                 _work_out_columns(inputs[entry.by_column])
+            replaced = _prepare(entry.prepare, inputs, attrs) if entry.prepare is not None else None
+            may_give = (out is not None or entry.aux) and not STATE.recording and not op.eager
+            given = candidates(inputs, out, entry.aux) if may_give else ()
             arrays = tuple([x._data for x in inputs])
+            if replaced:
+                arrays = tuple([replaced.get(i, x) for i, x in enumerate(arrays)])
+            if given:
+                call = donating(call, given, arrays, inputs, out, entry.aux, entry.n_out, operands, random_key) or call
             results = call(arrays, operands, random_key)
         except Exception as e:
             # what we raised ourselves says it all; JAX's frames around it would only hide it
@@ -119,6 +124,17 @@ def _work_out_columns(x: Any) -> None:
     value = x._data
     if isinstance(value, CSR) and x._value is value:
         x._value = value.with_columns()
+
+
+def _prepare(prepare: rules.Prepare, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> dict[int, Any] | None:
+    """Does what an op wants done before calls with sparse inputs; returns values that replace those of inputs."""
+    if all(x.stype == "default" for x in inputs):
+        return None
+    grown, replaced = prepare([x._data for x in inputs], attrs)
+    for i, value in grown.items():
+        inputs[i]._set_data(value)
+        inputs[i]._owned = True
+    return replaced
 
 
 def _split(op: Op, traced: Mapping[str, bool], attrs: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Numbers, ...],
@@ -234,7 +250,7 @@ def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, .
         call = jax.jit(fn, out_shardings=jax.sharding.SingleDeviceSharding(ctx.jax_device))
     by_column = rules.column_input(op, params) if ctx.platform == "cpu" else None
     return _Entry(op=op, call=call, params=params, n_out=len(op.output_names(params)), by_column=by_column,
-                  n_visible=op.num_visible(params), wants_key="key" in op.asks,
+                  prepare=rules.preparation(op), n_visible=op.num_visible(params), wants_key="key" in op.asks,
                   aux=tuple(wanted.index(a) for a in op.aux_names(params) if a in wanted))
 
 

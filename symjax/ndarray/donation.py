@@ -40,13 +40,12 @@ def _holds_alone(container: Any) -> bool:
     return parts.get("columns") is None and all(sys.getrefcount(parts[k]) == 2 for k in names)
 
 
-def donating(call: Callable[..., Any], given: tuple[int, ...], inputs: Sequence[Any], out: Any, aux: tuple[int, ...],
-             n_out: int, scalars: tuple[Any, ...], key: Any) -> Callable[..., Any] | None:
+def donating(call: Callable[..., Any], given: tuple[int, ...], arrays: tuple[Any, ...], inputs: Sequence[Any],
+             out: Any, aux: tuple[int, ...], n_out: int, scalars: tuple[Any, ...], key: Any) -> Callable[..., Any] | None:
     """Returns `call` compiled to reuse the buffers of the inputs `given`; None if a result would not fit in its place.
 
     A result of another shape is an error that is raised after the call: by then the input must still be there.
     """
-    arrays = tuple(x._value if x._lazy is None else x._data for x in inputs)
     signature = tuple(map(_signature, arrays))
     known = (call, given, signature, tuple(_targets(given, inputs, out, aux, n_out)))
     fits = _fits.get(known)
