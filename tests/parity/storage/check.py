@@ -17,6 +17,8 @@ from tests.parity.storage.differs import Difference, differences
 from tests.parity.storage.record import family_cases, family_names
 from tests.parity.storage.runner import Result, run_stage
 
+LOOSE = {"gamma": 20.0, "erfinv": 20.0}
+"""Factors of the tolerance for functions that float32 libraries compute loosely."""
 # dtype: (rtol, atol as a factor of the array's greatest magnitude)
 TOLERANCE = {"float64": (1e-9, 1e-10), "float32": (1e-5, 2e-6), "float16": (2e-3, 2e-3)}
 
@@ -27,11 +29,12 @@ def check_stage(case: StorageCase, stage: str, want: Result) -> list[str]:
 
     got = run_stage(mx, case, stage)
     known = differences(case, stage)
-    if "error" in want or any(d.wrong for d in known):
+    if "error" in want:
         return _against_dense(mx, case, stage, want, got, known)
     if "error" in got:
         return [f"{stage} raised at {got['error']['at']}: {got['error']['type']}: {got['error']['text']}"]
-    return [*_types(stage, want, got, known), *_arrays(case, stage, want, got, known), *_format(stage, got)]
+    return [*_types(stage, want, got, known), *_arrays(case, stage, want, got, known),
+            *(() if "retain" in case.id else _format(stage, got))]  # retain keeps the order of its ids
 
 
 def _types(stage: str, want: Result, got: Result, known: list[Difference]) -> Iterator[str]:
@@ -48,11 +51,12 @@ def _arrays(case: StorageCase, stage: str, want: Result, got: Result, known: lis
     dense = None
     for key in _keys(want):
         loose = any(d.covers(key) for d in known if d.pattern)
-        if key in shaky:  # MXNet gives what lay in memory: the dense definition counts
+        if key in shaky or any(d.wrong and d.covers(key) for d in known):  # MXNet gives what lay in memory: the dense definition counts
             dense = run_stage_dense(case, stage) if dense is None else dense
-            yield from _compare(f"{stage} {key}", whole(case, dense, key), whole(case, got, key))
+            yield from _compare(f"{stage} {key} (dense)", whole(case, dense, key), whole(case, got, key))
             continue
-        yield from _compare(f"{stage} {key}", whole(case, want, key), whole(case, got, key))
+        factor = max((f for name, f in LOOSE.items() if name in case.id), default=1.0)
+        yield from _compare(f"{stage} {key}", whole(case, want, key), whole(case, got, key), factor)
         if not loose:
             yield from _pattern(f"{stage} {key}", want, got, key)
 
@@ -98,7 +102,7 @@ def _spread(data: np.ndarray, places: tuple[np.ndarray, ...]) -> np.ndarray:
     return out
 
 
-def _compare(where: str, want: np.ndarray, got: np.ndarray) -> Iterator[str]:
+def _compare(where: str, want: np.ndarray, got: np.ndarray, factor: float = 1.0) -> Iterator[str]:
     if want.ndim != got.ndim:
         yield f"{where}: shape {got.shape}, expected {want.shape}"
         return
@@ -108,7 +112,7 @@ def _compare(where: str, want: np.ndarray, got: np.ndarray) -> Iterator[str]:
     a, b = _grown(want, shape), _grown(got, shape)
     rtol, atol = TOLERANCE.get(want.dtype.name, (0, 0))
     scale = max(float(np.nanmax(np.abs(np.where(np.isfinite(a), a, 0)), initial=0)), 1e-2)
-    if not np.allclose(b, a, rtol, atol * scale, equal_nan=True):
+    if not np.allclose(b, a, rtol * factor, atol * scale * factor, equal_nan=True):
         yield f"{where}: {b.tolist()}, expected {a.tolist()}"
 
 
@@ -133,25 +137,28 @@ def run_stage_dense(case: StorageCase, stage: str) -> Result:
     """The dense definition: the same graph with every input of default storage, run by symjax."""
     import symjax as mx
 
-    inputs = {k: v if v.stype == DEFAULT else Whole(DEFAULT, v.array, v.some, v.pattern, v.only, v)
-              for k, v in case.inputs.items()}
+    inputs: dict[str, Any] = {k: v if v.stype == DEFAULT else Given(v.dense(k)) for k, v in case.inputs.items()}
     nodes = tuple((n, o, {k: v for k, v in p.items() if k not in ("forward_stype", "sparse_grad")}, i)
                   for n, o, p, i in case.nodes if o != "cast_storage")
     alias = {n: i[0] for n, o, _, i in case.nodes if o == "cast_storage"}
+    for _, data, ids in [(o, *i) for _, o, _, i in nodes if o == "_sparse_retain"]:
+        mask = np.zeros(inputs[data].shape, inputs[data].dtype)
+        mask[case.inputs[ids].dense(ids).astype(int)] = 1
+        inputs[ids] = Given(mask)
+    nodes = tuple((n, "elemwise_mul" if o == "_sparse_retain" else o, p, i) for n, o, p, i in nodes)
     nodes = tuple((n, o, p, tuple(alias.get(x, x) for x in i)) for n, o, p, i in nodes)
     heads = tuple(alias.get(h, h) for h in case.heads)
     return run_stage(mx, replace(case, nodes=nodes, heads=heads, inputs=inputs), stage)
 
 
-class Whole:
-    """A sparse input as a dense one of the same numbers."""
+class Given:
+    """An input of default storage with given numbers."""
 
-    def __init__(self, *args: Any) -> None:
-        *_, self.source = args
-        self.stype, self.shape, self.dtype = DEFAULT, self.source.shape, self.source.dtype
+    def __init__(self, values: np.ndarray) -> None:
+        self.values, self.stype, self.shape, self.dtype = values, DEFAULT, values.shape, values.dtype.name
 
     def dense(self, name: str) -> np.ndarray:
-        return self.source.dense(name)
+        return self.values
 
 
 def _against_dense(mx: Any, case: StorageCase, stage: str, want: Result, got: Result,
