@@ -73,6 +73,7 @@ for _stype in SPARSE:
 _one("_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar")
 keeps_pattern("_mul_scalar", "_div_scalar")
 rowwise("_mul_scalar", "_div_scalar")
+vanishing("_scatter_plus_scalar", "_scatter_minus_scalar")
 _ZERO_SCALAR = ("_plus_scalar", "_minus_scalar")
 _one(*_ZERO_SCALAR, when=lambda p: p.scalar == 0)
 _COMPARISONS: dict[str, Callable[[Any], bool]] = {

@@ -29,6 +29,8 @@ def _cast(p: Any, data: Any) -> Any:
     return as_stype(data, p.stype)
 
 
+rowwise("cast_storage", when=lambda p: p.stype != CSR_)
+
 for _from in STYPES:
     for _to in STYPES:
         if _from == _to or DENSE in (_from, _to):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import jax.numpy as jnp
 from jax import Array
 
-from symjax.lowering.errors import StorageError
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import SAME, op
 
@@ -36,9 +36,8 @@ def _retain_types(p: Params, ins: list[str | None], outs: list[str | None]) -> T
 def sparse_retain(p: Params, data: Array, indices: Array) -> Array:
     """Keeps the rows `indices` (n,) of a row_sparse array; the others become zero.
 
-    Raises:
-      StorageError: `data` is not row_sparse.
+    Data of another storage type is an error, which the sparse rules raise; this rule gives shapes and types.
     """
-    raise StorageError("sparse.retain needs row_sparse data, got default storage; convert it with "
-                       "cast_storage(stype='row_sparse')")
+    ids = indices.astype("int32").reshape(-1)
+    return jnp.zeros_like(data).at[ids].set(data.at[ids].get(mode="fill", fill_value=0), mode="drop")
 
