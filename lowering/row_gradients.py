@@ -15,7 +15,7 @@ from symjax.sparse.csr import CSR
 from symjax.sparse.demand import Site, gradient_vanishes, is_vanishing, joint_index, lookup_of, sites_of
 from symjax.sparse.row_sparse import RowSparse, take_rows
 from symjax.sparse.rules import DENSE, ROWS, as_stype, dense, stype_of
-from symjax.sparse.storage import Storage, gradients_of_call
+from symjax.sparse.storage import Storage, gradients_of_call, infer_storage
 from symjax.sparse.unique import RowIndex
 
 Way = Literal["default", "stored", "rows"]
@@ -65,15 +65,25 @@ def stored(value: Any) -> Any:
     return value if stype_of(value) == DENSE else value.data
 
 
-def plan_gradient(storage: Storage, n: Node, inferred: str, target: str) -> GradientPlan:
-    """Chooses how the gradient of a variable is found.
+def plan_gradients(storage: Storage, targets: Mapping[Node, str]) -> tuple[GradientPlan, ...]:
+    """Chooses how the gradients of variables are found.
 
     Args:
       storage: the storage types of the graph.
-      n: the variable.
-      inferred: the storage type of its gradient by inference (`Storage.gradients`).
-      target: the storage type of the array that receives the gradient.
+      targets: for each variable the storage type of the array that receives its gradient.
     """
+    inferred = storage.gradients(list(targets))
+    plans = {n: _plan(storage, n, inferred[n], t) for n, t in targets.items()}
+    # a sparse argument with a dense gradient is made dense in the function that is differentiated
+    stypes = {n: storage.values[n][0] for n in storage.graph.inputs}
+    changed = {n: DENSE for n, p in plans.items() if p.way == "default" and stypes[n] != DENSE}
+    if changed:
+        storage = infer_storage(storage.graph, {**stypes, **changed})
+        plans = {n: p if n in changed else _plan(storage, n, inferred[n], targets[n]) for n, p in plans.items()}
+    return tuple(plans.values())
+
+
+def _plan(storage: Storage, n: Node, inferred: str, target: str) -> GradientPlan:
     if target == ROWS and storage.values[n][0] in (DENSE, ROWS):
         sites = sites_of(storage.graph, n, storage.values)
         if sites is not None:

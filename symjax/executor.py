@@ -20,7 +20,7 @@ from symjax.context import Context
 from symjax.lowering.compile import Program, Step, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
-from symjax.lowering.row_gradients import plan_gradient
+from symjax.lowering.row_gradients import plan_gradients
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import class_of, to_device, wrap
 from symjax.sparse.exact import add, trimmed
@@ -124,11 +124,8 @@ class Executor:
         self._run: _Run | None = None
         self._monitor: tuple[MonitorCallback, bool] | None = None
         storage = handle.storage
-        inferred = storage.gradients([self._graph.arguments[i] for i in self._wrt])
-        self._plans = tuple(
-            plan_gradient(storage, n, inferred[n], handle.grads[i].stype)  # type: ignore[union-attr]  # i is in _wrt
-            for i, n in ((i, self._graph.arguments[i]) for i in self._wrt)
-        )
+        targets = {self._graph.arguments[i]: handle.grads[i] for i in self._wrt}
+        self._plans = plan_gradients(storage, {n: g.stype for n, g in targets.items() if g is not None})
         self._outputs = [
             class_of(stype)._pending(s, t, ctx, self._first_read)
             for (s, t), stype in zip(handle.outputs, storage.outputs(), strict=True)
