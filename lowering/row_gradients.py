@@ -106,7 +106,9 @@ def plan_call(op: Op, params: Any, stypes: Sequence[str], wanted: Sequence[int])
             plans.append(GradientPlan("stored", stypes[i]))
         else:
             plans.append(GradientPlan())
-    return tuple(plans)
+    # a sparse input with a dense gradient is made dense, and its op then no lookup
+    dense_inputs = {i for i, p in zip(wanted, plans, strict=True) if p.way == "default" and stypes[i] != DENSE}
+    return tuple(GradientPlan() if any(s.index[0] in dense_inputs for s in p.sites) else p for p in plans)
 
 
 class TouchedRows:
