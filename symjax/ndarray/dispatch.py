@@ -26,7 +26,6 @@ from symjax.ndarray.donation import candidates, donating
 from symjax.ndarray.storage import device_scalar
 from symjax.ndarray.tape import STATE
 from symjax.sparse import rules
-from symjax.sparse.csr import CSR
 from symjax.sparse.rules import is_by_value
 
 Numbers = float | tuple[float, ...]
@@ -97,8 +96,8 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
         operands = tuple([_operand(s, ctx) for s in scalars]) if scalars else ()
         try:
             if entry.by_column is not None:
-                _work_out_columns(inputs[entry.by_column])
-            replaced = _prepare(entry.prepare, inputs, attrs) if entry.prepare is not None else None
+                storage.work_out_columns(inputs[entry.by_column])
+            replaced = storage.prepare(entry.prepare, inputs, attrs) if entry.prepare is not None else None
             may_give = (out is not None or entry.aux) and not STATE.recording and not op.eager
             given = candidates(inputs, out, entry.aux) if may_give else ()
             arrays = tuple([x._data for x in inputs])
@@ -117,13 +116,6 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     if not STATE.recording:
         return _deliver(op, entry, results, ctx, out)
     return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
-
-
-def _work_out_columns(x: Any) -> None:
-    """Gives a csr array's container the index of its columns, which it keeps."""
-    value = x._data
-    if isinstance(value, CSR) and x._value is value:
-        x._value = value.with_columns()
 
 
 def _prepare(prepare: rules.Prepare, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> dict[int, Any] | None:

@@ -10,7 +10,7 @@ import functools
 import math
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 import jax
@@ -20,6 +20,7 @@ from jax import lax
 from symjax._config import config
 from symjax.context import Context, current_context
 from symjax.lowering.errors import MissingLoweringError, MXNetError, StorageError
+from symjax.sparse.csr import CSR
 from symjax.sparse.exact import trimmed
 from symjax.sparse.rules import set_fallback_policy, stype_of
 
@@ -272,6 +273,27 @@ def wrap(value: Any, ctx: Context) -> Any:
     """Returns an NDArray of the class for a value's storage type, a container without the room it does not use."""
     stype = stype_of(value)
     return class_of(stype)._from_jax(value if stype == "default" else trimmed(value), ctx)
+
+
+def work_out_columns(x: NDArrayBase) -> None:
+    """Gives the container of a csr array the index of its columns, which it keeps. Works on the host."""
+    value = x._data
+    if isinstance(value, CSR) and value.columns is None and x._value is value:
+        x._value = value.with_columns()
+
+
+def prepare(declared: Callable[..., Any], inputs: Sequence[Any], attrs: Mapping[str, Any]) -> dict[int, Any] | None:
+    """Does what an op wants done before calls with sparse inputs (`rules.prepare_call`).
+
+    Returns the values that the op gets in place of inputs, by position.
+    """
+    if all(x.stype == "default" for x in inputs):
+        return None
+    grown, replaced = declared([x._data for x in inputs], attrs)
+    for i, value in grown.items():
+        inputs[i]._set_data(value)
+        inputs[i]._owned = True
+    return replaced
 
 
 _scalars: dict[Any, jax.Array] = {}

@@ -16,7 +16,12 @@ class _TwoMoments(Optimizer):
     """An optimizer that remembers two arrays of the weight's shape."""
 
     def create_state(self, index: Index, weight: NDArray) -> Any:
-        return zeros_like(weight), zeros_like(weight)
+        stype = self._state_stype(weight)
+        return zeros_like(weight, stype), zeros_like(weight, stype)
+
+    def _state_stype(self, weight: NDArray) -> str:
+        """The storage type of the states of a weight."""
+        return "default"
 
 
 @register
@@ -29,7 +34,8 @@ class Adam(_TwoMoments):
       learning_rate: the rate.
       beta1, beta2: decays of the means.
       epsilon: keeps the divisor from 0.
-      lazy_update: of sparse gradients; no effect on dense ones.
+      lazy_update: whether a row_sparse gradient changes its own rows alone, of the means too, if they are of the
+        weight's storage type; no effect on dense ones.
       **kwargs: those of `Optimizer`.
     """
 
@@ -41,8 +47,13 @@ class Adam(_TwoMoments):
         self.epsilon = epsilon
         self.lazy_update = lazy_update
 
+    def _state_stype(self, weight: NDArray) -> str:
+        return weight.stype if self.lazy_update else "default"
+
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         params = self._begin(index, weight, grad)
+        if not self.lazy_update:
+            params["lazy_update"] = False
         t = self._index_update_count[index]
         params["lr"] *= math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
         params["beta1"], params["beta2"], params["epsilon"] = self.beta1, self.beta2, self.epsilon
@@ -117,6 +128,8 @@ class Nadam(_TwoMoments):
 class AdaGrad(Optimizer):
     """AdaGrad: h = h + g^2; w - lr (g / sqrt(h + eps) + wd w).
 
+    A row_sparse gradient changes its own rows of w and h alone; wd must be 0 then.
+
     Args:
       eps: keeps the divisor from 0.
       **kwargs: those of `Optimizer`.
@@ -127,10 +140,12 @@ class AdaGrad(Optimizer):
         self.float_stable_eps = eps
 
     def create_state(self, index: Index, weight: NDArray) -> Any:
-        return zeros_like(weight)
+        return zeros_like(weight, weight.stype)
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        params = {**self._begin(index, weight, grad), **self._clipping(), "epsilon": self.float_stable_eps}
+        params = {**self._begin(index, weight, grad), "epsilon": self.float_stable_eps}
+        if grad.stype == "default":
+            params.update(self._clipping())
         run("_sparse_adagrad_update", (weight, grad, state), params)
 
 
@@ -184,7 +199,7 @@ class RMSProp(Optimizer):
         self.clip_weights = clip_weights
 
     def create_state(self, index: Index, weight: NDArray) -> Any:
-        return tuple(zeros_like(weight) for _ in range(3 if self.centered else 1))
+        return tuple(zeros_like(weight, weight.stype) for _ in range(3 if self.centered else 1))
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         params = {**self._begin(index, weight, grad), "gamma1": self.gamma1, "epsilon": self.epsilon}
@@ -201,6 +216,8 @@ class Ftrl(_TwoMoments):
     """Follow the regularised leader: z = z + g - (sqrt(n + g^2) - sqrt(n)) w / lr; n = n + g^2;
     w = (sign(z) lamda1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0.
 
+    If weight and gradient are row_sparse, the gradient's rows alone change.
+
     Args:
       lamda1: strength of the L1 penalty.
       learning_rate: the rate; unlike that of other optimizers it leaves a scheduler alone.
@@ -213,6 +230,9 @@ class Ftrl(_TwoMoments):
         self.lamda1 = lamda1
         self.beta = beta
         self.lr = learning_rate
+
+    def _state_stype(self, weight: NDArray) -> str:
+        return weight.stype
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         params = {**self._begin(index, weight, grad), "lamda1": self.lamda1, "beta": self.beta}
@@ -272,6 +292,9 @@ class LAMB(_TwoMoments):
         self.upper_bound = upper_bound
         self.bias_correction = bias_correction
         self.aggregate_num = max(1, min(45, int(os.getenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", "45"))))
+
+    def _state_stype(self, weight: NDArray) -> str:
+        return weight.stype
 
     def _each(self, index: Any, weight: Any, grad: Any, state: Any, multi: bool) -> None:
         if not isinstance(index, (list, tuple)):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from symjax.lowering.errors import ArgumentError, StorageError, did_you_mean
+from symjax.lowering.errors import ArgumentError, did_you_mean
 from symjax.lr_scheduler import LRScheduler
 from symjax.ndarray import NDArray, zeros
 from symjax.ndarray.dispatch import invoke
@@ -119,7 +119,8 @@ class Optimizer:
         Args:
           index: the weight's index.
           weight: the weight.
-          grad: its gradient, of the same shape and dtype.
+          grad: its gradient, of the same shape and dtype. Of a row_sparse one, SGD, Adam, AdaGrad, Ftrl and
+            GroupAdaGrad touch its own rows, as they say; for other optimizers it is made dense, with a warning.
           state: what `create_state` returned.
         """
         raise NotImplementedError
@@ -142,7 +143,10 @@ class Optimizer:
         copy, inner = state
         wide: Any = grad.astype(np.float32)
         self.update(index, copy, wide, inner)
-        invoke(op_named("Cast"), (copy,), {"dtype": weight._dtype.name}, weight)
+        if weight.stype == "default":
+            invoke(op_named("Cast"), (copy,), {"dtype": weight._dtype.name}, weight)
+        else:
+            copy.astype(weight._dtype.name).copyto(weight)
 
     def _is_mixed(self, weight: NDArray) -> bool:
         """Whether the weight has a float32 copy in its state."""
@@ -231,15 +235,11 @@ class Optimizer:
     # ---- for the optimizers of this package
 
     def _check(self, index: Index, weight: Any, grad: Any) -> None:
-        """Refuses what is no dense NDArray."""
+        """Refuses what is no NDArray."""
         for what, x in (("weight", weight), ("grad", grad)):
-            stype = getattr(x, "stype", None)
-            if stype is None:
+            if getattr(x, "stype", None) is None:
                 raise ArgumentError(f"{type(self).__name__}: {what} of index {index!r} must be an NDArray, got "
                                     f"{type(x).__name__}")
-            if stype != "default":
-                raise StorageError(f"{type(self).__name__}: {what} of index {index!r} has storage type {stype}; "
-                                   f"updates are for dense arrays: convert it with tostype('default')")
 
     def _begin(self, index: Index, weight: Any, grad: Any) -> dict[str, Any]:
         """Counts an update and returns the parameters that most update ops have."""
@@ -268,9 +268,9 @@ class Optimizer:
                 self._index_update_count = counts
 
 
-def zeros_like(weight: NDArray) -> NDArray:
-    """Zeros of a weight's shape, dtype and device."""
-    return zeros(weight.shape, weight.context, dtype=weight._dtype.name)
+def zeros_like(weight: NDArray, stype: str = "default") -> NDArray:
+    """Zeros of a weight's shape, dtype and device. Without a stored row if `stype` is "row_sparse"."""
+    return zeros(weight.shape, weight.context, dtype=weight._dtype.name, stype=stype)
 
 
 def run(name: str, arrays: Sequence[NDArray], params: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ class _Momentum(Optimizer):
     """An optimizer whose state is a momentum, or None; in mixed precision (momentum, float32 copy)."""
 
     momentum: float
+    lazy_update: bool = True
 
     def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
         if self._is_mixed(weight):
@@ -29,7 +30,7 @@ class _Momentum(Optimizer):
         return self.create_state(index, weight)
 
     def create_state(self, index: Index, weight: NDArray) -> Any:
-        return zeros_like(weight) if self.momentum != 0.0 else None
+        return zeros_like(weight, weight.stype if self.lazy_update else "default") if self.momentum != 0.0 else None
 
     def _step(self, index: Index, weight: NDArray, grad: NDArray, state: Any, mixed: bool, names: tuple[str, str],
               params: dict[str, Any]) -> None:
@@ -51,7 +52,8 @@ class SGD(_Momentum):
 
     Args:
       momentum: share of the last step that is kept.
-      lazy_update: of sparse gradients; no effect on dense ones.
+      lazy_update: whether a row_sparse gradient changes its own rows alone: no decay and no momentum elsewhere. Without
+        effect on dense ones, and with a float32 copy (`multi_precision`).
       **kwargs: those of `Optimizer`.
     """
 
@@ -67,8 +69,11 @@ class SGD(_Momentum):
         self._update_count(index)
         for i, w, g, s in zip(index, weight, grad, state, strict=True):
             self._check(i, w, g)
-            self._step(i, w, g, s, multi and self._is_mixed(w), ("sgd_update", "sgd_mom_update"),
-                       self._common(self._get_lr(i), self._get_wd(i)))
+            params = self._common(self._get_lr(i), self._get_wd(i))
+            mixed = multi and self._is_mixed(w)
+            if not (self.lazy_update or mixed):
+                params["lazy_update"] = False
+            self._step(i, w, g, s, mixed, ("sgd_update", "sgd_mom_update"), params)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Updates one weight, or lists of them; see `Optimizer.update`."""
@@ -128,7 +133,7 @@ class Signum(Optimizer):
         self.wd_lh = wd_lh
 
     def create_state(self, index: Index, weight: NDArray) -> Any:
-        return zeros_like(weight) if self.momentum != 0.0 else None
+        return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         params = self._begin(index, weight, grad)
@@ -305,7 +310,7 @@ class LBSGD(Optimizer):
         self.admult = 1
 
     def create_state(self, index: Index, weight: NDArray) -> Any:
-        return zeros_like(weight) if self.momentum != 0.0 else None
+        return zeros_like(weight, weight.stype) if self.momentum != 0.0 else None
 
     def _get_lbmult(self, nup: int) -> float:
         """The factor of the rate at a number of calls."""

@@ -17,7 +17,7 @@ from symjax.context import cpu
 from symjax.lowering.errors import ParamsFormatError
 from symjax.lr_scheduler import LRScheduler
 from symjax.ndarray import NDArray
-from symjax.ndarray.storage import NDArrayBase, to_device
+from symjax.ndarray.storage import NDArrayBase, class_of, to_device
 from symjax.optimizer._base import Optimizer
 
 _MANIFEST = "symjax:optimizer_states"
@@ -37,7 +37,7 @@ def dumps(states: dict[Any, Any], optimizer: Optimizer | None = None) -> bytes:
         manifest["optimizer"] = writer.encode(optimizer, "optimizer")
     text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
     names = [_MANIFEST, *(f"array:{i}" for i in range(len(writer.arrays)))]
-    return serialization.dumps([text, *writer.arrays], names, np_shape=any(a.ndim == 0 for a in writer.arrays))
+    return serialization.dumps([text, *writer.arrays], names, np_shape=any(isinstance(a, np.ndarray) and a.ndim == 0 for a in writer.arrays))
 
 
 def loads(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:
@@ -78,14 +78,14 @@ class _Writer:
     """Turns Python values into JSON ones and collects their arrays."""
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []
+        self.arrays: list[serialization.ParamsRecord] = []
 
     def encode(self, value: Any, where: str) -> Any:
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, (NDArrayBase, np.ndarray)):
             kind = "array" if isinstance(value, NDArrayBase) else "numpy"
-            self.arrays.append(np.asarray(value.asnumpy() if isinstance(value, NDArray) else value))
+            self.arrays.append(_record(value))
             return {kind: len(self.arrays) - 1}
         if isinstance(value, np.generic):
             return value.item()
@@ -100,6 +100,12 @@ class _Writer:
                 return {kind: _path(type(value)), "fields": self.encode(dict(fields), where)}
         raise TypeError(f"{where} is a {type(value).__name__}, which optimizer states cannot hold; save them without "
                         f"the optimizer (dump_optimizer=False)")
+
+
+def _record(value: Any) -> serialization.ParamsRecord:
+    if not isinstance(value, NDArray):
+        return np.asarray(value)
+    return value.asnumpy() if value.stype == "default" else value._to_record()
 
 
 def _path(cls: type) -> str:
@@ -119,7 +125,11 @@ def _decode(value: Any, arrays: dict[str, Any]) -> Any:
         return [_decode(v, arrays) for v in value]
     (kind, content), *rest = value.items()
     if kind in ("array", "numpy"):
-        record = np.array(arrays[f"array:{content}"])
+        record = arrays[f"array:{content}"]
+        if not isinstance(record, np.ndarray):
+            stype = "csr" if isinstance(record, serialization.CSRRecord) else "row_sparse"
+            return class_of(stype)._from_record(record)
+        record = np.array(record)
         return record if kind == "numpy" else NDArray._from_jax(to_device(record, cpu()), cpu())
     if kind == "tuple":
         return tuple(_decode(v, arrays) for v in content)

@@ -31,7 +31,7 @@ class Updater:
           weight: the weight, or a list.
 
         Raises:
-          TypeError: a weight or gradient is no NDArray, or not dense.
+          TypeError: a weight or gradient is no NDArray.
         """
         if not isinstance(index, (list, tuple)):
             index, grad, weight = (index,), (grad,), (weight,)
