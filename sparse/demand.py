@@ -183,4 +183,10 @@ def site_index(site: Site, value: Any, rows: int, on_host: bool) -> RowIndex:
 
 def joint_index(sites: Sequence[Site], values: Sequence[Any], rows: int, on_host: bool) -> RowIndex:
     """Returns the rows that all sites of one table read; `inverse` is a list in their order."""
-    return merge([site_index(s, v, rows, on_host) for s, v in zip(sites, values, strict=True)], rows, on_host)
+    parts: dict[tuple[Any, Lookup], RowIndex] = {}
+    for s, v in zip(sites, values, strict=True):
+        if (s.index, s.lookup) not in parts:
+            parts[s.index, s.lookup] = site_index(s, v, rows, on_host)
+    whole = merge(list(parts.values()), rows, on_host)
+    of = dict(zip(parts, whole.inverse, strict=True))
+    return RowIndex(whole.unique, [of[s.index, s.lookup] for s in sites])

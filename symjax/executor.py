@@ -22,9 +22,9 @@ from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_me
 from symjax.lowering.graph import Graph
 from symjax.lowering.row_gradients import plan_gradients
 from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.storage import class_of, to_device, wrap
+from symjax.ndarray.storage import class_of, to_device, work_out_columns, wrap
 from symjax.sparse.exact import add, trimmed
-from symjax.sparse.rules import as_stype
+from symjax.sparse.rules import as_stype, column_input
 from symjax.symbol.symbol import Symbol
 
 _UNKNOWN = object()
@@ -126,10 +126,21 @@ class Executor:
         storage = handle.storage
         targets = {self._graph.arguments[i]: handle.grads[i] for i in self._wrt}
         self._plans = plan_gradients(storage, {n: g.stype for n, g in targets.items() if g is not None})
+        self._by_column = self._indexing() if ctx.platform == "cpu" else []
         self._outputs = [
             class_of(stype)._pending(s, t, ctx, self._first_read)
             for (s, t), stype in zip(handle.outputs, storage.outputs(), strict=True)
         ]
+
+    def _indexing(self) -> list[NDArray]:
+        """The csr arguments that the program goes through by columns."""
+        nodes = {self._graph.nodes[s.index[0]] for p in self._plans for s in p.sites}
+        for n in self._graph.nodes:
+            position = None if n.op is None else column_input(n.op, n.params)
+            if position is not None:
+                nodes.add(n.inputs[position].node)
+        pairs = zip(self._graph.arguments, self.arg_arrays, strict=True)
+        return [a for n, a in pairs if n in nodes and a.stype == "csr"]
 
     # ---- the arrays
 
@@ -357,6 +368,8 @@ class _Run:
 
     def __init__(self, ex: Executor, train: bool) -> None:
         self.ex, self.train = ex, train
+        for a in ex._by_column:
+            work_out_columns(a)
         self.args = tuple([a._data for a in ex.arg_arrays])
         self.aux = tuple([a._data for a in ex.aux_arrays])
         self.key = random.next_key_data(ex._ctx) if ex._program.needs_key else None
@@ -410,9 +423,10 @@ class _Run:
                     self.outs = outs
                     self._deliver()
         self.heads_done += 1
-        for g, value, added in zip(self._targets(), grads, ex._add, strict=True):
+        for g, value, added, plan in zip(self._targets(), grads, ex._add, ex._plans, strict=True):
             if g.stype != "default":
-                value = trimmed(value)
+                if not (plan.way == "rows" and self.rows):  # those found on the host have no room to spare
+                    value = trimmed(value)
                 if added:
                     with jax.enable_x64(True):
                         value = add(g._data, value)
