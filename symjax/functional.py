@@ -14,6 +14,7 @@ from symjax.lowering.errors import BindError, MXNetError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.infer import Inferred, infer_shapes, infer_types, is_complete
 from symjax.lowering.trace import lower_graph, needs_shapes
+from symjax.sparse.taps import WatchedTable, read_watched
 
 if TYPE_CHECKING:
     from symjax.symbol.symbol import Symbol
@@ -179,18 +180,22 @@ def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None
             if value is not None:
                 values[n] = _operand(value, n.name)
         states = [_operand(_take(aux, n.name, "aux"), n.name) for n in aux_states]
-        given = {**values, **dict(zip(aux_states, states, strict=True))}
+        given = {**{n: _watched(v) for n, v in values.items()}, **dict(zip(aux_states, states, strict=True))}
+        found: Any = {}
         open_ = [n for n in arguments if n not in values]
         if open_ or fixed is None:
             shapes = _infer_call(graph, given)
             for n in open_:
                 values[n] = _stand_in(n, labels, shapes)
-            found: Any = {n: tuple(shapes.values[n]) for n in shaped}
+            found = {n: tuple(shapes.values[n]) for n in shaped}
             run = fixed or lower_graph(graph, platform=platform, out_shapes=found)
         else:
             run = fixed
         try:
-            outs, new = run([values[n] for n in arguments], states, key, bool(train))
+            args, located = [values[n] for n in arguments], {}
+            if any(isinstance(x, WatchedTable) for x in args):
+                args, located = read_watched(graph, args, states, key, bool(train), found, platform)
+            outs, new = run(args, states, key, bool(train), located)
         except (TypeError, ValueError) as e:
             if not isinstance(e, MXNetError):
                 _infer_call(
@@ -226,11 +231,19 @@ def _operand(value: Any, name: str) -> Any:
     return getattr(value, "_data", value)
 
 
+def _watched(value: Any) -> Any:
+    return value.table if isinstance(value, WatchedTable) else value
+
+
+def _dtype(value: Any) -> Any:
+    return value.dtype if hasattr(value, "stype") else jnp.result_type(value)
+
+
 def _infer_call(graph: Graph, values: Mapping[Node, Any], strict: bool = False) -> Inferred[Any]:
     """Infers the shapes of a call. Dtypes that MXNet refuses are reported when `strict`, or if shapes fail too."""
     with jax.enable_x64(True):
-        types = infer_types(graph, {n: jnp.result_type(v).name for n, v in values.items()})
-    shapes = infer_shapes(graph, {n: jnp.shape(v) for n, v in values.items()}, types)
+        types = infer_types(graph, {n: _dtype(v).name for n, v in values.items()})
+    shapes = infer_shapes(graph, {n: v.shape if hasattr(v, "stype") else jnp.shape(v) for n, v in values.items()}, types)
     if strict or shapes.problems:
         types.check()
     shapes.check()
