@@ -52,6 +52,12 @@ DIFFERENCES = (
     # the input that the batch does not touch have a zero gradient; here they are not stored.
     Difference(r">dot|square dot|factorization", "only the rows touched are stored", stages=("train", "tape"),
                keys="^grad", pattern=True),
+    # The rest: numbers agree; places that store zeros are others. MXNet casts dense gradients and drops rows of zeros.
+    Difference(r"^(?!dot|Embedding|_contrib_SparseEmbedding|_sparse_retain|_square_sum|cast_storage|take)[^>+]*\(",
+               "zeros in gradients", stages=("train", "tape"), keys="^grad", pattern=True),
+    Difference(r"", "casts on the tape drop zeros", stages=("tape",), keys="^grad", pattern=True),
+    # An argument whose gradient is dense is read dense: zeros that it stores are dropped from what comes of it.
+    Difference(r"", "stored zeros in training", stages=("train", "bind"), keys="^out", pattern=True),
     # MXNet: the gradient of retain has the order of the ids.
     Difference(r"retain\[order\]|^_sparse_retain.*(order|twice)", "rows of gradients ascend", keys="^grad", pattern=True),
     # MXNet: adding (grad_req="add") the sum of several row_sparse gradients writes instead.

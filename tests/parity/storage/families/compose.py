@@ -71,7 +71,7 @@ def _elementwise() -> Iterator[StorageCase]:
 def _two() -> Iterator[StorageCase]:
     ops = ("elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "_maximum", "_minimum", "_hypot",
            "broadcast_add", "broadcast_sub", "broadcast_mul", "broadcast_div", "broadcast_maximum", "_grad_add",
-           "_equal", "_scatter_elemwise_div")  # fmt: skip
+           "_equal")  # fmt: skip
     for op, (a, b) in itertools.product(ops, PAIRS):
         yield into_dot(op, op, {}, {"w": weight(a), "v": weight(b, pattern=1)}, ("w", "v"))
     for a, b in PAIRS:
