@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.registry import Op
@@ -18,7 +19,7 @@ from symjax.sparse.rules import DENSE, ROWS, as_stype, dense, stype_of
 from symjax.sparse.storage import Storage, gradients_of_call, infer_storage
 from symjax.sparse.unique import RowIndex
 
-Way = Literal["default", "stored", "rows"]
+Way = Literal["default", "stored", "rows", "zero"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +28,7 @@ class GradientPlan:
 
     Attributes:
       way: "default": with respect to the dense array; "stored": to what the container stores; "rows": to the rows that
-        the graph looks up.
+        the graph looks up; "zero": it is zero everywhere, and stores nothing.
       stype: the storage type that the gradient is delivered in.
       sites: the lookups, for "rows".
     """
@@ -42,6 +43,8 @@ class GradientPlan:
             return dense(value)
         if self.way == "stored":
             return value.data
+        if self.way == "zero":
+            return ()
         assert index is not None
         return take_rows(value, index.unique)
 
@@ -51,11 +54,15 @@ class GradientPlan:
             return part
         if self.way == "stored":
             return value.with_data(part)
+        if self.way == "zero":
+            return value
         assert index is not None
         return RowSparse(part, index.unique, value.shape)
 
     def gradient(self, value: Any, index: RowIndex | None, cotangent: Any) -> Any:
         """Returns the gradient in the storage type of the plan."""
+        if self.way == "zero":
+            return nothing_like(value, self.stype)
         made = self.join(value, index, cotangent)
         return made if stype_of(made) == self.stype else as_stype(dense(made), self.stype)
 
@@ -63,6 +70,12 @@ class GradientPlan:
 def stored(value: Any) -> Any:
     """The differentiable part of a value: what a container stores, an array itself."""
     return value if stype_of(value) == DENSE else value.data
+
+
+def nothing_like(value: Any, stype: str) -> Any:
+    """Returns a container of a value's shape and type that stores nothing."""
+    empty = CSR.empty(value.shape, value.dtype) if stype == "csr" else RowSparse.empty(value.shape, value.dtype)
+    return jax.tree.map(jnp.asarray, empty)
 
 
 def plan_gradients(storage: Storage, targets: Mapping[Node, str]) -> tuple[GradientPlan, ...]:
@@ -84,6 +97,8 @@ def plan_gradients(storage: Storage, targets: Mapping[Node, str]) -> tuple[Gradi
 
 
 def _plan(storage: Storage, n: Node, inferred: str, target: str) -> GradientPlan:
+    if target != DENSE and storage.has_zero_gradient(n):
+        return GradientPlan("zero", target)
     if target == ROWS and storage.values[n][0] in (DENSE, ROWS):
         sites = sites_of(storage.graph, n, storage.values)
         if sites is not None:

@@ -4,6 +4,7 @@ gradients are row_sparse. Types flow forward from the variables by the ops' stor
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -102,8 +103,19 @@ class Storage:
         The head gradient of an output has the output's storage type. A variable that is read in several places gets
         the type that all parts of its gradient have, dense if they differ.
         """
+        found, zeros = self._parts
+        return {n: self._of_sum(Entry(n, 0), found, zeros) for n in wrt}
+
+    def has_zero_gradient(self, n: Node) -> bool:
+        """Whether the gradient of a variable that is read is zero by the ops alone."""
+        found, zeros = self._parts
+        return Entry(n, 0) in zeros and Entry(n, 0) not in found
+
+    @functools.cached_property
+    def _parts(self) -> tuple[dict[Entry, list[str]], set[Entry]]:
+        """The storage types of the parts that an entry's gradient is the sum of, and where a part is zero."""
         found: dict[Entry, list[str]] = {e: [self[e]] for e in self.graph.outputs}
-        zeros: set[Entry] = set()  # entries whose gradient so far is zero: such parts are left out of sums
+        zeros: set[Entry] = set()  # such parts are left out of sums
         for node in reversed(self.graph.nodes):
             if node.op is None:
                 continue
@@ -117,7 +129,7 @@ class Storage:
             given = gradients_of_call(node.op, node.params, tuple(self[e] for e in node.inputs), _common(heads))
             for e, t in zip(node.inputs, given, strict=True):
                 found.setdefault(e, []).append(t)
-        return {n: self._of_sum(Entry(n, 0), found, zeros) for n in wrt}
+        return found, zeros
 
     def _of_sum(self, e: Entry, found: Mapping[Entry, Sequence[str]], zeros: set[Entry]) -> str:
         return _common(found[e]) if e in found else self[e] if e in zeros else DENSE
