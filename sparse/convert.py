@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from symjax.lowering.errors import ShapeError, StorageError
 from symjax.sparse.csr import CSR
@@ -251,4 +252,4 @@ def _ascending(value: CSR | RowSparse) -> bool:
 
 
 def _count(n: Any) -> int | None:
-    return None if isinstance(n, jax.core.Tracer) else int(n)
+    return None if isinstance(n, Tracer) else int(n)

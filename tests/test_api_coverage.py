@@ -19,6 +19,10 @@ _C_INTERFACE = {"CachedOp", "MXCallbackList", "NDArrayBase", "c2pyerror", "c_arr
 PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "ndarray": ("symjax.ndarray", None, _C_INTERFACE),
     "ndarray.NDArray": ("symjax.ndarray", "NDArray", set()),
+    "ndarray.sparse": ("symjax.ndarray.sparse", None, _C_INTERFACE | {"gs_retain"}),
+    "ndarray.sparse.BaseSparseNDArray": ("symjax.ndarray.sparse", "BaseSparseNDArray", set()),
+    "ndarray.sparse.CSRNDArray": ("symjax.ndarray.sparse", "CSRNDArray", set()),
+    "ndarray.sparse.RowSparseNDArray": ("symjax.ndarray.sparse", "RowSparseNDArray", set()),
     "ndarray.random": ("symjax.ndarray.random", None, set()),
     "ndarray.linalg": ("symjax.ndarray.linalg", None, set()),
     "ndarray.image": ("symjax.ndarray.image", None, set()),

@@ -52,6 +52,7 @@ class BaseSparseNDArray(NDArray):
     """
 
     __slots__ = ()
+    __module__ = "symjax.ndarray.sparse"  # where pickles find it
     _container: ClassVar[type[Any]]
 
     # ---- what it is
@@ -98,7 +99,8 @@ class BaseSparseNDArray(NDArray):
         """The data and the indices on the host: those of the container, or those that make none."""
         if isinstance(self._lazy, _Malformed):
             return self._lazy.parts
-        return self._data.host()
+        value: Any = self._data
+        return value.host()
 
     def _part(self, i: int) -> NDArray:
         return NDArray._from_jax(to_device(np.array(self._stored()[i]), self.context), self.context)
@@ -190,11 +192,13 @@ class BaseSparseNDArray(NDArray):
 
     def asnumpy(self) -> np.ndarray:
         """Returns the array as a dense numpy array."""
-        return convert.to_numpy(self._data)
+        value: Any = self._data
+        return convert.to_numpy(value)
 
     def __jax_array__(self) -> Any:
+        value: Any = self._data
         with jax.enable_x64(True):
-            return self._data.todense()
+            return value.todense()
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         raise self._unsupported("__dlpack__")
@@ -217,7 +221,7 @@ class BaseSparseNDArray(NDArray):
         Raises:
           ValueError: always; MXNet's numpy arrays are dense.
         """
-        raise ValueError(f"cannot convert ndarray of stype {self.stype} to numpy ndarray; asnumpy() gives a numpy array")
+        raise ValueError(f"cannot convert ndarray of stype {self.stype} to numpy ndarray; use asnumpy()")
 
     def asscalar(self) -> Any:
         """Not supported, as `size` is not; `asnumpy()` gives the elements.

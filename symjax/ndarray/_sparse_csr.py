@@ -66,6 +66,7 @@ class CSRNDArray(BaseSparseNDArray):
     """
 
     __slots__ = ()
+    __module__ = "symjax.ndarray.sparse"
     _container: ClassVar[type[Any]] = CSR
     _shape_problem = staticmethod(_shape_problem)
     _index_problem = staticmethod(_index_problem)
@@ -102,7 +103,8 @@ class CSRNDArray(BaseSparseNDArray):
 
     def asscipy(self) -> Any:
         """Returns a copy as `scipy.sparse.csr_matrix`."""
-        return convert.to_scipy(self._data)
+        value: Any = self._data
+        return convert.to_scipy(value)
 
     # ---- rows
 
@@ -133,7 +135,7 @@ class CSRNDArray(BaseSparseNDArray):
     def _rows(self, begin: int, end: int) -> Any:
         if STATE.recording and self._tape is not None:
             return invoke(op_named("slice"), (self,), {"begin": (begin,), "end": (end,)})
-        value = self._data
+        value: Any = self._data
         indptr = np.asarray(value.indptr)
         first, last = int(indptr[begin]), int(indptr[end])
         made = CSR.from_host(np.asarray(value.data)[first:last], np.asarray(value.indices)[first:last],
@@ -153,7 +155,8 @@ class CSRNDArray(BaseSparseNDArray):
     def _to_record(self) -> CSRRecord:
         if self.handle is None:
             raise StorageError("this CSRNDArray holds nothing")
-        data, indices, indptr = self._data.host()
+        value: Any = self._data
+        data, indices, indptr = value.host()
         return CSRRecord(data, indptr, indices, self.shape)
 
     @classmethod

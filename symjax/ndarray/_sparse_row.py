@@ -50,6 +50,7 @@ class RowSparseNDArray(BaseSparseNDArray):
     """
 
     __slots__ = ()
+    __module__ = "symjax.ndarray.sparse"
     _container: ClassVar[type[Any]] = RowSparse
     _shape_problem = staticmethod(_shape_problem)
     _index_problem = staticmethod(_index_problem)
@@ -98,7 +99,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         """
         data = self
         if args and isinstance(indices, BaseSparseNDArray):
-            data, indices, *args = indices, *args
+            data, indices = indices, args[0]
         return invoke(op_named("_sparse_retain"), (data, indices), kwargs)
 
     def _bad_key(self, key: Any) -> Exception:
@@ -117,7 +118,8 @@ class RowSparseNDArray(BaseSparseNDArray):
     def _to_record(self) -> RowSparseRecord:
         if self.handle is None:
             raise StorageError("this RowSparseNDArray holds nothing")
-        data, indices = self._data.host()
+        value: Any = self._data
+        data, indices = value.host()
         return RowSparseRecord(data, indices, self.shape)
 
     @classmethod

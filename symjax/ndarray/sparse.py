@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from symjax.base import NotSupportedForSparseNDArray as NotSupportedForSparseNDArray
+from symjax.context import Context as Context
+from symjax.context import current_context as current_context
 from symjax.ndarray import _functions
 from symjax.ndarray._sparse_arithmetic import add as add
 from symjax.ndarray._sparse_arithmetic import divide as divide
@@ -15,5 +18,6 @@ from symjax.ndarray._sparse_creation import row_sparse_array as row_sparse_array
 from symjax.ndarray._sparse_creation import zeros as zeros
 from symjax.ndarray._sparse_csr import CSRNDArray as CSRNDArray
 from symjax.ndarray._sparse_row import RowSparseNDArray as RowSparseNDArray
+from symjax.ndarray.ndarray import NDArray as NDArray
 
 __getattr__, __dir__ = _functions.fill("sparse", globals())

@@ -3,7 +3,9 @@
 A line is statements and a last expression, with `mx`, `np`, a (2, 4) array A, a (2, 3, 4) array B and an int32 vector I
 at hand; a (4, 3) csr array C and a (4, 2) row_sparse array R as well in the sections on sparse arrays. Its result is
 the printed form of the expression (for a sparse array also what it stores), or the error classes. To renew the golden
-file, run this with the oracle's Python:  MXNET_SUBGRAPH_BACKEND=NONE MXNET_MKLDNN_ENABLED=0 python tests/ndarray/record.py
+file, run this with the oracle's Python:
+
+    MXNET_SUBGRAPH_BACKEND=NONE MXNET_MKLDNN_ENABLED=0 python tests/ndarray/record.py
 """
 
 import json
