@@ -64,7 +64,6 @@ FILES: dict[str, Case] = {
     "blanks": _libsvm("1\t0:1\t\t1:2  \n  2 1:1\n\n\n3 1 :2 2: 3"),
     "comments": _libsvm("1 0:1 # x:1\n\n   \n2 1:1\n3 2:1#to\n"),
     "numbers": _libsvm("+1 0:1e-3 1:1E5 2:+2.5\n.5 2:-inf\n1e1 0:0.1234567890123456789 1:5.\n-.5 +0:2 01:100\n"),
-    "byte order mark": _libsvm("\ufeff1 1:2 2:1\n2 01:3\n"),
     "columns from 1": Case({"a.t": ROWS.replace("2:", "3:").replace("0:", "1:")}, "LibSVMIter",
                            {"data_libsvm": "a.t?indexing_mode=1", "data_shape": (3,), "batch_size": 2}),
     "several files": Case({"a.t": "1 0:1\n2 1:1", "b.t": "3 2:1"}, "LibSVMIter",
@@ -111,6 +110,7 @@ ARRAYS: dict[str, dict[str, Any]] = {
         "count": n, "batch_size": b, "last_batch_handle": handle, "shuffle": shuffle}
     for handle in ("pad", "discard", "roll_over") for n, b, shuffle in
     ((6, 3, False), (7, 3, False), (8, 3, True), (4, 9, False), (3, 2, True), (5, 8, False))
+    if handle != "roll_over" or b < 8  # MXNet fails
 }
 """Arguments of `NDArrayIter` over `count` examples."""
 

@@ -11,12 +11,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import io_cases
 import numpy as np
 import pytest
 
 import symjax as mx
 from symjax.lowering.errors import DataFormatError, MissingLoweringError, MXNetError, ParamError, ShapeError
+from tests import io_cases
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "io.json").read_text())
 
@@ -43,8 +43,8 @@ def same(have: Any, want: Any) -> None:
         assert have == want
 
 
-@pytest.mark.parametrize("name", io_cases.FILES)
-@pytest.mark.parametrize("prefetch", [0, 4])
+@pytest.mark.parametrize("name, prefetch", [(name, 4) for name in io_cases.FILES] + [
+    (name, 0) for name in ("wraps", "wraps by one", "labels in a file", "csv", "part 1 of 3")])
 def test_files_as_in_mxnet(name: str, prefetch: int) -> None:
     case = io_cases.FILES[name]
     io_cases.write(case)
@@ -74,6 +74,16 @@ def test_arrays_as_in_mxnet(name: str) -> None:
     same(io_cases.run_arrays(mx, np, io_cases.ARRAYS[name]), GOLDEN["arrays"][name])
 
 
+def test_rolling_over_less_than_a_batch() -> None:
+    it = mx.io.NDArrayIter(np.arange(4), batch_size=9, last_batch_handle="roll_over")
+    epochs = []
+    for _ in range(4):
+        epochs.append([(b.data[0].asnumpy().tolist(), b.pad) for b in it])
+        it.reset()
+    assert epochs == [[], [], [([0, 1, 2, 3] * 2 + [0], 8)], []]
+    assert it.next().data[0].asnumpy().tolist() == [1, 2, 3] + [0, 1, 2, 3] + [0, 1]
+
+
 def test_csr_stays_csr() -> None:
     dense = np.arange(15).reshape(5, 3) % 4
     source = mx.nd.array(dense).tostype("csr")
@@ -91,18 +101,13 @@ def test_csr_is_shuffled_with_its_labels() -> None:
     order = [b.data[0].asnumpy().argmax(1).tolist() for b in it]
     it.reset()
     labels = [b.label[0].asnumpy().tolist() for b in it]
-    again = np.arange(6)
     np.random.seed(3)
-    np.random.shuffle(again)
-    assert sum(order, []) == again.tolist()
-    assert sum(labels, []) == again[np.random.permutation(0).tolist() or _shuffled_on(again)].tolist()
-
-
-def _shuffled_on(order: np.ndarray) -> np.ndarray:
-    """The positions of the second epoch: the order is shuffled on and applied to arrays in the last order."""
-    positions = order.copy()
-    np.random.shuffle(positions)
-    return positions
+    first = np.arange(6)
+    np.random.shuffle(first)
+    then = first.copy()
+    np.random.shuffle(then)
+    assert sum(order, []) == first.tolist()
+    assert sum(labels, []) == first[then].tolist()
 
 
 def test_csr_is_not_padded() -> None:

@@ -21,6 +21,7 @@ from symjax.lowering.errors import DataFormatError
 
 _NEWLINE, _SPACE, _DOT, _COLON, _PLUS, _MINUS = b"\n .:+-"
 _BLANKS = bytes.maketrans(b"\r\t\v\f", b"\n   ")
+_DIGITS = ord("0")  # signs and the point come before the digits
 _COLUMN = re.compile(rb"\+?\d+")
 _BOM = b"\xef\xbb\xbf"
 
@@ -70,35 +71,31 @@ class LibSVMFormat:
         before, after = blank[:-1], blank[1:]
         kind = sign[before]
         first = kind == _NEWLINE
-        if not np.logical_or(first, kind == _SPACE).all():
-            return None
-        entry = np.flatnonzero(~first)
-        mark = before.copy()
-        mark[entry] += 1
-        colon = mark[entry]
-        if (sign[colon] != _COLON).any():
+        entry = ~first
+        mark = before + entry
+        if (entry != (kind == _SPACE)).any() or ((sign[mark] == _COLON) != entry).any():
             return None
         point = mark + 1
-        start, end_at = at[mark], at[after]
-        start += 1
-        if (after - point != (sign[point] == _DOT)).any() or (start >= end_at).any():
+        if (after - point != (sign[point] == _DOT)).any():
             return None
-        values = self._values(text, start, at[point], end_at)
-        columns = self._columns(text, at[before[entry]] + 1, at[colon])
+        edge, mark_at = at[blank], at[mark]
+        heads, entries = np.flatnonzero(first), np.flatnonzero(entry)
+        values = self._values(text, mark_at + 1, at[point], edge[1:])
+        columns = self._columns(text, edge[:-1] + 1, mark_at, entries)
         if values is None or columns is None:
             return None
-        heads = np.flatnonzero(first)
         indptr = np.empty(len(heads) + 1, np.int64)
         np.subtract(heads, np.arange(len(heads)), out=indptr[:-1])
-        indptr[-1] = len(entry)
-        return CsrRows(values[heads], indptr, columns, values[entry])
+        indptr[-1] = len(entries)
+        return CsrRows(values[heads], indptr, columns, values[entries])
 
     def _values(self, text: np.ndarray, start: np.ndarray, dot: np.ndarray, end: np.ndarray) -> np.ndarray | None:
         lead = text[start]
-        minus = lead == _MINUS
-        signed = minus | (lead == _PLUS)
-        value, odd = decimals(text, start + signed if signed.any() else start, dot, end, self.dtype)
-        np.negative(value, out=value, where=minus)
+        signs, minus = bool((lead < _DIGITS).any()), lead == _MINUS
+        skip = start + (minus | (lead == _PLUS)) if signs else start
+        value, odd = decimals(text, skip, dot, end, self.dtype)
+        if signs:
+            np.negative(value, out=value, where=minus)
         if odd.size:
             raw = text.tobytes()
             try:
@@ -108,15 +105,21 @@ class LibSVMFormat:
                 return None
         return _cast(value, self.dtype)
 
-    def _columns(self, text: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
-        column, bad = unsigned(text, start, end)
-        if not column.size:
-            return column.view(np.int64)
-        if bad.any() or (start >= end).any() or column.max() > np.iinfo(np.int64).max:
+    def _columns(
+        self, text: np.ndarray, start: np.ndarray, end: np.ndarray, entries: np.ndarray
+    ) -> np.ndarray | None:
+        """Reads the columns of the words `entries`. The other words, labels, end before they start: they are 0."""
+        if np.count_nonzero(start < end) != len(entries):
             return None
-        out = column.view(np.int64)
-        out -= self.base
-        return None if out.min() < 0 or out.max() >= self.columns else out
+        column, bad = unsigned(text, start, end)
+        if bad.any() or column.max() >= self.columns + self.base:
+            return None
+        out = column[entries].view(np.int64)
+        if self.base and out.size:
+            out -= self.base
+            if out.min() < 0:
+                return None
+        return out
 
     def _by_line(self, block: Block) -> CsrRows:
         labels: list[bytes] = []

@@ -19,6 +19,7 @@ _MAX_TOKEN = 4096
 _NUMBER = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:inf|infinity|nan))")
 _TENS = np.array([10**i for i in range(_LONGEST + 1)], np.uint64)
 _TENS_FLOAT = _TENS.astype(np.float64)
+_ZERO = np.uint8(ord("0"))
 _EXACT = np.uint64(1 << 53)
 _U = np.uint64
 _LAST_BYTES = np.array([2**64 - 2 ** (8 * (8 - n)) for n in range(9)], np.uint64)
@@ -42,7 +43,6 @@ def unsigned(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np
     words = np.ndarray((max(len(text) - 7, 0),), "<u8", text, 0, (1,))
     out = words[ends - 8]
     out ^= _DIGIT_ZERO
-    longest = int(length.max(initial=0))
     out &= _LAST_BYTES.take(length, mode="clip")
     bad = out + _SEVENS
     bad |= out
@@ -51,19 +51,12 @@ def unsigned(text: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np
         out *= factor
         out >>= down
         out &= mask
-    if longest > 8:
+    if length.size and length.max() > 8:
         at = np.flatnonzero(length > 8)
         more, wrong = unsigned(text, np.maximum(starts[at], ends[at] - _LONGEST), ends[at] - 8)
         out[at] += more * _TENS[8]
         bad[at] |= wrong | (length[at] > _LONGEST)
     return out, bad
-
-
-def _digit(text: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`unsigned` for numbers of one digit, before `at`."""
-    out = text[at - 1].astype(np.uint64)
-    out ^= _U(0x30)
-    return out, out > _U(9)
 
 
 def decimals(
@@ -83,20 +76,24 @@ def decimals(
     places -= 1
     np.maximum(places, 0, out=places)
     length = dots - starts
-    one = len(length) and length.min() == length.max() == 1
-    digits, bad = _digit(text, dots) if one else unsigned(text, starts, dots)
+    if (length == 1).all():  # the usual case, 0.… and single digits
+        digit = text[starts]
+        digit -= _ZERO
+        digits, odd = digit.astype(np.uint64), digit > 9
+    else:
+        digits, bad = unsigned(text, starts, dots)
+        odd = bad != 0
     length += places
-    if (places > 0).any():
-        after, wrong = unsigned(text, ends - places, ends)
+    length -= 1
+    odd |= length.view(np.uint64) >= _U(_LONGEST)  # no digit at all counts as very many
+    if places.any():
+        after, bad = unsigned(text, ends - places, ends)
         np.minimum(places, _LONGEST, out=places)
         digits *= _TENS[places]
         digits += after
-        bad = bad | wrong
+        odd |= bad != 0
     value = digits.astype(np.float64)
     value /= _TENS_FLOAT[places]
-    odd = bad != 0
-    odd |= length < 1
-    odd |= length > _LONGEST
     odd |= _unsure(value) if dtype == np.float32 else digits >= _EXACT
     return value, np.flatnonzero(odd)
 

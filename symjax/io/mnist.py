@@ -110,7 +110,7 @@ def read_idx(path: str, kind: int) -> np.ndarray:
     except (OSError, EOFError) as e:
         raise FileError(f"MNISTIter: {path!r} cannot be read: {e}") from e
     axes = kind % 256
-    head = np.frombuffer(raw[: 4 * (axes + 1)], ">i4")
+    head = np.frombuffer(raw, ">i4", min(axes + 1, len(raw) // 4))
     if len(head) != axes + 1 or head[0] != kind:
         raise DataFormatError(f"MNISTIter: {path!r} is not an idx file of bytes with {axes} axes")
     shape = tuple(int(d) for d in head[1:])

@@ -177,7 +177,7 @@ class NDArrayIter(DataIter):
         if self._rolled_over:
             if self._rest is None:
                 raise ArgumentError("NDArrayIter: there are no examples rolled over from an epoch before; call reset")
-            # MXNet: with fewer examples than half a batch the first batch stays short for ever
+            # MXNet: fails where these are fewer than a batch; here they roll over to the epoch after
             new = [_window(a, 0, min(last, self.num_data), self._axis) for _, a in arrays]
             return [_joined(old, a, self._axis) for old, a in zip(self._rest[part], new, strict=True)]
         if last <= self.num_data or self.last_batch_handle != "pad":
