@@ -38,8 +38,8 @@ def _rows(table: Array, index: Array) -> Array:
     return gather(lambda t, i: jnp.take(t, i, axis=0, mode="clip"), table, bound_index(index, table.shape[0], "clip"))
 
 
-@op("Embedding", aliases=("_npx_embedding", "_sparse_Embedding"), params=EmbeddingParams, infer_inputs=_table_shape,
-    infer_types=_table_types)
+@op("Embedding", aliases=("_npx_embedding", "_sparse_Embedding", "_sparse_embedding"), params=EmbeddingParams,
+    infer_inputs=_table_shape, infer_types=_table_types)
 def embedding(p: EmbeddingParams, data: Array, weight: Array) -> Array:
     """Looks rows up: indices (…) and a table (input_dim, output_dim) give (…, output_dim).
 
