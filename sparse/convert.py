@@ -7,6 +7,7 @@ from host data hold numpy arrays; `jax.device_put` places them.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -20,7 +21,8 @@ from symjax.sparse.row_sparse import RowSparse
 if TYPE_CHECKING:
     from jax.experimental.sparse import BCOO, BCSR  # imported where they are made, for it takes time
 
-_BLOCK = 1 << 22  # elements of a dense array looked at in one go, so that finding non-zeros needs little memory
+_ALIGNMENT = 64  # bytes
+_BLOCK = 1 << 20  # elements of a dense array looked at in one go, so that finding non-zeros needs little memory
 
 
 def csr_from_numpy(x: Any) -> CSR:
@@ -43,7 +45,7 @@ def csr_from_numpy(x: Any) -> CSR:
 
 def _nonzero(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The non-zero values of a matrix in row order, their columns, and how many there are in each row."""
-    flat = np.flatnonzero(x)
+    flat = np.flatnonzero(x != 0)  # several times faster than of x itself
     rows, cols = np.divmod(flat, max(1, x.shape[1]))
     return x.reshape(-1)[flat], cols, np.bincount(rows, minlength=x.shape[0])
 
@@ -64,7 +66,8 @@ def row_sparse_from_numpy(x: Any) -> RowSparse:
     step = max(1, _BLOCK // width)
     some = [(x[i : i + step] != 0).reshape(len(x[i : i + step]), -1).any(axis=1) for i in range(0, x.shape[0], step)]
     indices = np.flatnonzero(np.concatenate(some)) if some else np.empty(0, np.int64)
-    return RowSparse.from_host(x[indices], indices, x.shape)
+    rows = _zeros((len(indices), *x.shape[1:]), x.dtype)
+    return RowSparse.from_host(np.take(x, indices, axis=0, out=rows, mode="clip"), indices, x.shape)
 
 
 def to_numpy(value: CSR | RowSparse) -> np.ndarray:
@@ -73,13 +76,20 @@ def to_numpy(value: CSR | RowSparse) -> np.ndarray:
         data, cols, indptr = value.host()
         return _dense_of(data, np.repeat(np.arange(value.shape[0]), np.diff(indptr)), cols, value.shape)
     data, indices = value.host()
-    out = np.zeros(value.shape, data.dtype)
+    out = _zeros(value.shape, data.dtype)
     out[indices] = data
     return out
 
 
+def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Zeros at an address that JAX can take over without a copy."""
+    room = np.zeros(math.prod(shape) * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % _ALIGNMENT
+    return room[start : room.size - _ALIGNMENT + start].view(dtype).reshape(shape)
+
+
 def _dense_of(data: np.ndarray, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    out = np.zeros(shape, data.dtype)
+    out = _zeros(shape, data.dtype)
     flat = rows * shape[1] + cols
     if (flat[1:] > flat[:-1]).all():  # no entry twice: assigning is several times faster
         out.reshape(-1)[flat] = data
@@ -119,7 +129,11 @@ def csr_from_coo(data: Any, rows: Any, cols: Any, shape: tuple[int, int] | None 
 
 def _merged(data: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sorts entries by row and column and adds those of one position."""
-    order = np.lexsort((cols, rows))
+    if not len(data):
+        return data, rows, cols
+    width = int(cols.max()) + 1
+    flat = int(rows.max()) < (1 << 62) // width
+    order = np.argsort(rows * width + cols, kind="stable") if flat else np.lexsort((cols, rows))
     data, rows, cols = data[order], rows[order], cols[order]
     first = np.ones(len(data), bool)
     first[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
@@ -127,7 +141,8 @@ def _merged(data: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> tuple[np.nd
         return data, rows, cols
     starts = np.flatnonzero(first)
     add = np.logical_or if data.dtype == bool else np.add
-    return add.reduceat(data, starts).astype(data.dtype), rows[starts], cols[starts]
+    wide = data.astype(np.float32) if data.dtype.itemsize == 2 and data.dtype.kind != "i" else data
+    return add.reduceat(wide, starts).astype(data.dtype), rows[starts], cols[starts]
 
 
 def csr_from_scipy(x: Any) -> CSR:

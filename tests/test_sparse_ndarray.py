@@ -126,12 +126,15 @@ def test_jax_sparse_in_a_compiled_function(form: Any) -> None:
 
 
 def test_bcoo_that_no_container_holds() -> None:
+    def one(*shape: int, dtype: Any = float) -> Any:
+        return jax.numpy.ones(shape, dtype)
+
     with pytest.raises(ShapeError, match="n_batch=1"):
-        sparse.from_bcoo(BCOO.fromdense(jax.numpy.ones((2, 3, 4)), n_batch=1))
+        sparse.from_bcoo(BCOO((one(2, 1), one(2, 1, 2, dtype=int)), shape=(2, 3, 4)))
     with pytest.raises(ShapeError, match="no container fits"):
-        sparse.from_bcoo(BCOO.fromdense(jax.numpy.ones((2, 3, 4))))
+        sparse.from_bcoo(BCOO((one(1), one(1, 3, dtype=int)), shape=(2, 3, 4)))
     with pytest.raises(ShapeError, match="n_batch=1"):
-        sparse.from_bcsr(BCSR.fromdense(jax.numpy.ones((2, 3, 4)), n_batch=1))
+        sparse.from_bcsr(BCSR((one(2, 1), one(2, 1, dtype=int), one(2, 4, dtype=int)), shape=(2, 3, 4)))
 
 
 def test_bcoo_with_entries_twice() -> None:

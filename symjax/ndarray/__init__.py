@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from symjax.ndarray import _functions as _functions
+from symjax.ndarray._sparse_cast import cast_storage as cast_storage
 from symjax.ndarray.creation import (
     arange as arange,
 )
@@ -136,12 +137,12 @@ from symjax.ndarray.utils import load_frombuffer as load_frombuffer
 from symjax.ndarray.utils import save as save
 
 _OWN = [
-    "NDArray", "add", "arange", "array", "concatenate", "divide", "empty", "equal", "eye", "from_dlpack", "from_numpy",
-    "full", "get_indexing_dispatch_code", "get_oshape_of_gather_nd_op", "greater", "greater_equal", "histogram",
-    "hypot", "imdecode", "indexing_key_expand_implicit_axes", "lesser", "lesser_equal", "linspace", "load",
-    "load_frombuffer", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "modulo", "moveaxis",
-    "multiply", "not_equal", "ones", "onehot_encode", "power", "save", "split_v2", "subtract", "to_dlpack_for_read",
-    "to_dlpack_for_write", "true_divide", "waitall", "zeros",
+    "NDArray", "add", "arange", "array", "cast_storage", "concatenate", "divide", "empty", "equal", "eye",
+    "from_dlpack", "from_numpy", "full", "get_indexing_dispatch_code", "get_oshape_of_gather_nd_op", "greater",
+    "greater_equal", "histogram", "hypot", "imdecode", "indexing_key_expand_implicit_axes", "lesser", "lesser_equal",
+    "linspace", "load", "load_frombuffer", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "modulo",
+    "moveaxis", "multiply", "not_equal", "ones", "onehot_encode", "power", "save", "split_v2", "subtract",
+    "to_dlpack_for_read", "to_dlpack_for_write", "true_divide", "waitall", "zeros",
 ]
 _MODULES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse", "utils")
 

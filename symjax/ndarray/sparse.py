@@ -11,6 +11,7 @@ from symjax.ndarray._sparse_arithmetic import divide as divide
 from symjax.ndarray._sparse_arithmetic import multiply as multiply
 from symjax.ndarray._sparse_arithmetic import subtract as subtract
 from symjax.ndarray._sparse_array import BaseSparseNDArray as BaseSparseNDArray
+from symjax.ndarray._sparse_cast import cast_storage as cast_storage
 from symjax.ndarray._sparse_creation import array as array
 from symjax.ndarray._sparse_creation import csr_matrix as csr_matrix
 from symjax.ndarray._sparse_creation import empty as empty
