@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 _absent.install()
 
 _MODULES = ("attribute", "autograd", "base", "context", "contrib", "dlpack", "executor", "initializer", "interop",
-            "io", "libinfo", "lowering", "lr_scheduler", "model", "name", "ndarray", "optimizer", "random", "registry",
-            "sparse", "symbol", "util")
+            "io", "kvstore", "libinfo", "lowering", "lr_scheduler", "model", "name", "ndarray", "optimizer", "random",
+            "registry", "sparse", "symbol", "util")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
     "current_context": "context", "gpu": "context", "gpu_memory_info": "context", "num_gpus": "context",
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         executor,
         initializer,
         io,
+        kvstore,
         lowering,
         lr_scheduler,
         name,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         symbol,
     )
     from symjax import initializer as init
+    from symjax import kvstore as kv
     from symjax import ndarray as nd
     from symjax import symbol as sym
     from symjax.attribute import AttrScope

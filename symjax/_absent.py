@@ -20,7 +20,6 @@ ABSENT: dict[str, str] = {
         (
             "callback",
             "image",
-            "kvstore",
             "kvstore_server",
             "metric",
             "module",
