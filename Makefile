@@ -107,7 +107,8 @@ oracle-record: $(stamp)  ## record the parity tests' golden files anew
 	export MXNET_SUBGRAPH_BACKEND=NONE MXNET_MKLDNN_ENABLED=0 MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0; \
 	  oracle="$${SYMJAX_ORACLE_PYTHON:-$(ORACLE_VENV)/bin/python}"; \
 	  "$$oracle" -m tests.face.record && "$$oracle" -m tests.ndarray.record && "$$oracle" tests/oracle/record_params.py && \
-	  "$$oracle" tests/oracle/record_training.py && "$$oracle" tests/oracle/record_dgl.py
+	  "$$oracle" tests/oracle/record_training.py && "$$oracle" tests/oracle/record_dgl.py && \
+	  "$$oracle" tests/oracle/record_sparse_training.py
 
 # OVERWRITE=1 keeps the outputs of the run in the .ipynb files
 .PHONY: notebooks
