@@ -7,6 +7,7 @@ import gc
 import importlib
 import json
 import threading
+import typing
 import warnings
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def test_rolling_over_less_than_a_batch() -> None:
         epochs.append([(b.data[0].asnumpy().tolist(), b.pad) for b in it])
         it.reset()
     assert epochs == [[], [], [([0, 1, 2, 3] * 2 + [0], 8)], []]
-    assert it.next().data[0].asnumpy().tolist() == [1, 2, 3] + [0, 1, 2, 3] + [0, 1]
+    assert it.next().data[0].asnumpy().tolist() == [1, 2, 3, 0, 1, 2, 3, 0, 1]
 
 
 def test_csr_stays_csr() -> None:
@@ -106,8 +107,8 @@ def test_csr_is_shuffled_with_its_labels() -> None:
     np.random.shuffle(first)
     then = first.copy()
     np.random.shuffle(then)
-    assert sum(order, []) == first.tolist()
-    assert sum(labels, []) == first[then].tolist()
+    assert np.concatenate(order).tolist() == first.tolist()
+    assert np.concatenate(labels).tolist() == first[then].tolist()
 
 
 def test_csr_is_not_padded() -> None:
@@ -149,9 +150,9 @@ def test_batch_axis_of_the_layout() -> None:
     (lambda: mx.io.NDArrayIter(np.zeros(3), last_batch_handle="no"), ParamError),
     (lambda: mx.io.NDArrayIter(object()), TypeError),
     (lambda: mx.io.NDArrayIter({"a": "text"}), TypeError),
-    (lambda: mx.io.DataBatch(np.zeros(3)), AssertionError),
+    (lambda: mx.io.DataBatch(typing.cast(Any, np.zeros(3))), AssertionError),
     (lambda: mx.io.PrefetchingIter([]), AssertionError),
-    (lambda: mx.io.LibSVMIter("a.t"), TypeError),
+    (lambda: typing.cast(Any, mx.io.LibSVMIter)("a.t"), TypeError),
 ])  # fmt: skip
 def test_wrong_arguments(make: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -193,7 +194,7 @@ def test_prefetching_joins_iterators() -> None:
 
 
 class _Failing(mx.io.DataIter):
-    provide_data = provide_label = [mx.io.DataDesc("x", (1,))]
+    provide_data = provide_label = (mx.io.DataDesc("x", (1,)),)
 
     def next(self) -> mx.io.DataBatch:
         raise OSError("the disk is gone")
@@ -280,6 +281,7 @@ def test_threads_end_with_their_iterator() -> None:
     Path("a.t").write_text("1 0:1\n" * 100)
     before = threading.active_count()
     iterators = [mx.io.LibSVMIter(data_libsvm="a.t", data_shape=1, batch_size=1) for _ in range(3)]
+    it = None
     for it in iterators:
         it.next()
     assert threading.active_count() > before

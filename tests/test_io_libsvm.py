@@ -192,7 +192,7 @@ def test_byte_order_mark() -> None:
 def test_line_numbers_in_later_blocks_and_parts() -> None:
     Path("a.t").write_text("".join(f"{i} 0:1\n" for i in range(1000)) + "oops\n1 0:2\n")
     for args in ({}, {"num_parts": 3, "part_index": 2}):
-        with pytest.raises(DataFormatError, match="a.t:1001: 'oops'"):
+        with pytest.raises(DataFormatError, match=r"a\.t:1001: 'oops'"):
             list(mx.io.LibSVMIter(data_libsvm="a.t", data_shape=1, batch_size=1, **args))
 
 
@@ -261,7 +261,8 @@ def test_labels_of_a_part_belong_to_its_rows() -> None:
     rows = range(1, 40)
     Path("a.t").write_text("# head\n\n" + "".join(f"0 1:{i}" + " 2:1" * (i % 5) + "\n" for i in rows))
     Path("l.t").write_text("".join(f"0 0:{i}\n" for i in rows))
-    seen = []
+    seen: list[Any] = []
+    got: list[Any] = []
     for part in range(3):
         it = mx.io.LibSVMIter(data_libsvm="a.t", label_libsvm="l.t", data_shape=3, label_shape=2, batch_size=1,
                               num_parts=3, part_index=part)
@@ -322,5 +323,5 @@ def test_options_of_a_path() -> None:
     with pytest.raises(ParamError, match="indexing_mode"):
         mx.io.LibSVMIter(data_libsvm="a.t?indexing_mode=-1", data_shape=3, batch_size=1)
     Path("b.t").write_text("1 0:1\n")
-    with pytest.raises(DataFormatError, match="columns are 1 … 3|columns from 1"):
+    with pytest.raises(DataFormatError, match=r"columns are 1 … 3|columns from 1"):
         mx.io.LibSVMIter(data_libsvm="b.t?indexing_mode=1", data_shape=3, batch_size=1).next()

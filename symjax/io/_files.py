@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 from symjax.lowering.errors import FileError, MissingFileError, ParamError
 
-BLOCK = 1 << 16
+BLOCK = 1 << 17
 """Bytes of a read block. What is computed from one then lies in the cache of one core."""
 
 MAX_LINE = 1 << 26

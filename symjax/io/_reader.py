@@ -18,9 +18,9 @@ _MAX_WORKERS = 4
 
 
 def worker_count() -> int:
-    """Returns how many threads parse."""
+    """Returns how many threads parse: more than half the processors would wait for each other and for the user."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(_MAX_WORKERS, cpus)
+    return min(_MAX_WORKERS, max(1, cpus // 2))
 
 
 class Parsed(Iterator[T]):

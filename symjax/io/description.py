@@ -76,7 +76,10 @@ class DataBatch:
         for what, arrays in (("data", data), ("label", label)):
             if arrays is not None and not isinstance(arrays, (list, tuple)):
                 raise ArgumentError(f"DataBatch: {what} must be a list of NDArrays, got {type(arrays).__name__}")
-        self.data, self.label, self.pad, self.index = data, label, pad, index
+        self.data: Any = data
+        self.label: Any = label
+        self.pad: Any = pad
+        self.index = index
         self.bucket_key, self.provide_data, self.provide_label = bucket_key, provide_data, provide_label
 
     def __str__(self) -> str:
