@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symjax.lowering.graph import Graph, Node
-from symjax.lowering.row_gradients import GradientPlan, TouchedRows, stored
+from symjax.lowering.row_gradients import GradientPlan, TouchedRows, converters, stored
 from symjax.lowering.trace import lower_graph, needs_key
 from symjax.sparse.elementwise import at_stored
 from symjax.sparse.rules import DENSE, dense
@@ -76,6 +76,7 @@ class Step:
         jit: Any = (lambda f: f) if program.eager else jax.jit
         self.fused, self.forward, self.backward = jit(self._fused), jit(self._vjp), jit(self._backward)
         tables = {i: p for i, p in zip(wrt, plans, strict=True) if p.way == "rows"}
+        self.uncast = converters(program.graph, [program.graph.arguments[i] for i in wrt])
         self.touched = TouchedRows(program.graph, tables, program.out_shapes, program.platform) if tables else None
 
     def rows(self, args: Sequence[Any], aux: Sequence[Any], key: Any) -> Rows:
@@ -95,7 +96,7 @@ class Step:
             full = list(args)
             for i, plan, part in zip(self.wrt, self.plans, parts, strict=True):
                 full[i] = plan.join(args[i], rows.get(i), part)
-            outs, new_aux = self.program.fn(full, aux, key, self.train, where)
+            outs, new_aux = self.program.fn(full, aux, key, self.train, where, self.uncast)
             return [stored(o) for o in outs], (outs, new_aux)
 
         parts = [plan.split(args[i], rows.get(i)) for i, plan in zip(self.wrt, self.plans, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
@@ -15,7 +15,7 @@ from symjax.lowering.trace import lower_graph
 from symjax.sparse.csr import CSR
 from symjax.sparse.demand import Site, gradient_vanishes, is_vanishing, joint_index, lookup_of, sites_of
 from symjax.sparse.row_sparse import RowSparse, take_rows
-from symjax.sparse.rules import DENSE, ROWS, as_stype, dense, stype_of
+from symjax.sparse.rules import DENSE, ROWS, as_stype, dense, is_converter, stype_of
 from symjax.sparse.storage import Storage, gradients_of_call, infer_storage
 from symjax.sparse.unique import RowIndex
 
@@ -86,14 +86,29 @@ def plan_gradients(storage: Storage, targets: Mapping[Node, str]) -> tuple[Gradi
       targets: for each variable the storage type of the array that receives its gradient.
     """
     inferred = storage.gradients(list(targets))
+    uncast = converters(storage.graph, targets)
     plans = {n: _plan(storage, n, inferred[n], t) for n, t in targets.items()}
     # a sparse argument with a dense gradient is made dense in the function that is differentiated
     stypes = {n: storage.values[n][0] for n in storage.graph.inputs}
     changed = {n: DENSE for n, p in plans.items() if p.way == "default" and stypes[n] != DENSE}
-    if changed:
-        storage = infer_storage(storage.graph, {**stypes, **changed})
+    if changed or uncast:
+        storage = infer_storage(storage.graph, {**stypes, **changed}, uncast)
         plans = {n: p if n in changed else _plan(storage, n, inferred[n], targets[n]) for n, p in plans.items()}
     return tuple(plans.values())
+
+
+def converters(graph: Graph, wrt: Collection[Node]) -> frozenset[Node]:
+    """The nodes that may convert a dense value, which depends on variables `wrt`, to sparse storage.
+
+    They do not in the function that is differentiated with respect to those.
+    """
+    if not any(n.op is not None and is_converter(n.op) for n in graph.nodes):
+        return frozenset()
+    reached = set(wrt)
+    for n in graph.nodes:
+        if any(e.node in reached for e in n.inputs):
+            reached.add(n)
+    return frozenset(n for n in reached if n.op is not None and is_converter(n.op))
 
 
 def _plan(storage: Storage, n: Node, inferred: str, target: str) -> GradientPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,12 +12,14 @@ from symjax.lowering.errors import BindError, MXNetError
 from symjax.lowering.graph import Graph, Node
 from symjax.lowering.subgraph import subgraphs_of
 from symjax.sparse.row_sparse import Located
-from symjax.sparse.rules import apply, stype_of
+from symjax.sparse.rules import apply, stype_of, without_cast
 
 LoweredFn = Callable[..., tuple[list[Any], list[Any]]]
-"""(arguments, auxiliary states, key, train, located={}) -> (outputs, new auxiliary states), in the graph's order.
+"""(arguments, auxiliary states, key, train, located={}, uncast=()) -> (outputs, new auxiliary states), in the graph's
+order.
 
-`located` says, by node and input position, where a lookup's ids are among the rows of its row_sparse table.
+`located` says, by node and input position, where a lookup's ids are among the rows of its row_sparse table; `uncast`
+which nodes do not convert their dense result to sparse storage.
 """
 
 
@@ -55,13 +57,14 @@ def lower_graph(
     arguments, aux_states = graph.arguments, graph.aux_states
 
     def run(
-        args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool, located: Mapping[tuple[Node, int], Any] = {}
+        args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool, located: Mapping[tuple[Node, int], Any] = {},
+        uncast: Collection[Node] = (),
     ) -> tuple[list[Any], list[Any]]:
         env: dict[Node, Sequence[Any]] = {n: (v,) for n, v in zip(arguments, args, strict=True)}
         env.update((n, (v,)) for n, v in zip(aux_states, aux, strict=True))
         with jax.enable_x64(True):
             for s in steps:
-                _apply(s, env, key, train, platform, located)
+                _apply(s, env, key, train, platform, located, s.node in uncast)
         return [env[e.node][e.index] for e in graph.outputs], [env[n][0] for n in aux_states]
 
     return run
@@ -104,6 +107,7 @@ def _apply(
     train: bool,
     platform: str | None,
     located: Mapping[tuple[Node, int], Any],
+    uncast: bool,
 ) -> None:
     node, op = s.node, s.node.op
     assert op is not None
@@ -115,7 +119,7 @@ def _apply(
         asked["train"] = train
     if "key" in op.asks:
         asked["key"] = None if key is None else jax.random.fold_in(key, s.key_index)
-    params = node.params
+    params = without_cast(op, node.params, tuple(map(stype_of, ins))) if uncast else node.params
     try:
         with jax.named_scope(node.name or op.name):
             out = apply(op, params, ins, platform, asked)

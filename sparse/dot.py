@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from symjax.lowering.ops._elementwise import wide_dtype
 from symjax.sparse.csr import CSR
 from symjax.sparse.demand import lookup
 from symjax.sparse.row_sparse import Located, RowSparse, take_rows
-from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, add_rule, as_stype, by_column, dense
+from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, add_rule, as_stype, by_column, converts, dense
 from symjax.sparse.storage import grad_stypes
 
 
@@ -144,6 +145,14 @@ def _dense_dot(p: Any, lhs: Any, rhs: Any) -> Any:
 add_rule(("dot",), lambda p, t: True, lambda p, t: (p.forward_stype,), _dense_dot,
          lambda p: p.forward_stype not in (None, DENSE))
 
+
+def _uncast(p: Any, stypes: Stypes) -> Any:
+    """csrᵀ · x gives rows of its own accord; other sparse results are conversions."""
+    by_rows = stypes[0] == CSR_ and stypes[1] != CSR_ and p.transpose_a and not p.transpose_b
+    return p if by_rows and p.forward_stype in (None, ROWS) else dataclasses.replace(p, forward_stype=DENSE)
+
+
+converts("dot", _uncast)
 lookup("dot", table=1, index=0, ids=lambda csr, n, xp: csr.indices,
        when=lambda p, stype: stype == CSR_ and not p.transpose_a and not p.transpose_b)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from symjax.sparse.buckets import index_dtype
 from symjax.sparse.csr import CSR, csr_from_rows
 from symjax.sparse.demand import rowwise, vanishing
 from symjax.sparse.row_sparse import RowSparse
-from symjax.sparse.rules import CSR_, DENSE, ROWS, STYPES, Stypes, add_rule, as_stype, refuse, storage_rule
+from symjax.sparse.rules import CSR_, DENSE, ROWS, STYPES, Stypes, add_rule, as_stype, converts, refuse, storage_rule
 from symjax.sparse.rules import zeros_where_padding as zeroed
 from symjax.sparse.storage import grad_stypes
 
@@ -29,7 +30,8 @@ def _cast(p: Any, data: Any) -> Any:
     return as_stype(data, p.stype)
 
 
-rowwise("cast_storage", when=lambda p: p.stype != CSR_)
+rowwise("cast_storage", when=lambda p: p.stype == ROWS)
+converts("cast_storage", lambda p, stypes: dataclasses.replace(p, stype=DENSE) if stypes[0] == DENSE else p)
 
 for _from in STYPES:
     for _to in STYPES:

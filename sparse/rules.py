@@ -226,6 +226,36 @@ def as_stype(value: Any, stype: str) -> Any:
     return row_sparse_from_dense(value)
 
 
+# ---- conversions and derivatives
+
+Uncast = Callable[[Any, Stypes], Any]
+_UNCAST: dict[str, Uncast] = {}
+
+
+def converts(op: str, uncast: Uncast) -> None:
+    """Declares that an op may end by converting a dense result to sparse storage.
+
+    What is differentiated leaves the conversion out, as no derivative reaches through it to elements that are zero.
+
+    Args:
+      op: the name.
+      uncast: (params, input storage types) -> the parameters that give the result as it was before.
+    """
+    _UNCAST[op] = uncast
+
+
+def is_converter(op: Op) -> bool:
+    """Whether an op may end by converting a dense result to sparse storage."""
+    rules()
+    return op.name in _UNCAST
+
+
+def without_cast(op: Op, params: Any, stypes: Stypes) -> Any:
+    """Returns the parameters with which an op does not convert its dense result."""
+    found = _UNCAST.get(op.name)
+    return params if found is None else found(params, stypes)
+
+
 # ---- fallbacks
 
 

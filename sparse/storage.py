@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from symjax.lowering.errors import StorageError
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.registry import Op, ShapeLike
-from symjax.sparse.rules import DENSE, ROWS, STYPES, Fallback, Stypes, decide, report_fallback
+from symjax.sparse.rules import DENSE, ROWS, STYPES, Fallback, Stypes, decide, report_fallback, without_cast
 
 VARIABLE_KEY = "__storage_type__"
 _FLAGS = {"-1": DENSE, "0": DENSE, "1": ROWS, "2": "csr"}
@@ -150,12 +150,15 @@ def _common(stypes: Sequence[str]) -> str:
     return stypes[0] if stypes and all(t == stypes[0] for t in stypes) else DENSE
 
 
-def infer_storage(graph: Graph, given: Mapping[Node, str] | None = None) -> Storage:
+def infer_storage(
+    graph: Graph, given: Mapping[Node, str] | None = None, uncast: Collection[Node] = ()
+) -> Storage:
     """Infers storage types.
 
     Args:
       graph: the graph.
       given: types of variables; for others their `__storage_type__` attribute counts, else "default".
+      uncast: nodes that do not convert their dense result to sparse storage (see `rules.converts`).
 
     Raises:
       StorageError: an unknown type, or a combination that is an error; the message names the node.
@@ -168,10 +171,11 @@ def infer_storage(graph: Graph, given: Mapping[Node, str] | None = None) -> Stor
             values[node] = (_variable(node, given.get(node)),)
             continue
         ins = tuple(values[e.node][e.index] for e in node.inputs)
-        rule = decide(node.op, node.params, ins)
+        params = without_cast(node.op, node.params, ins) if node in uncast else node.params
+        rule = decide(node.op, params, ins)
         if rule is not None:
             try:
-                values[node] = rule.outs(node.op, node.params, ins)
+                values[node] = rule.outs(node.op, params, ins)
             except StorageError as e:
                 raise StorageError(f"node {node.name!r}: {e}") from None
             continue

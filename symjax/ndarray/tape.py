@@ -22,7 +22,7 @@ from symjax.sparse import exact
 from symjax.sparse.demand import joint_index
 from symjax.sparse.elementwise import at_stored
 from symjax.sparse.row_sparse import Located
-from symjax.sparse.rules import dense, stype_of
+from symjax.sparse.rules import apply, dense, is_converter, stype_of, without_cast
 
 Call = Callable[..., tuple[Any, ...]]
 """`(arrays, scalars, key) -> outputs`, the form of the functions that `dispatch` compiles."""
@@ -72,11 +72,21 @@ class Node:
             raise MXNetError("this graph was differentiated before and its buffers are freed; pass retain_graph=True "
                              "to the first backward to keep them")
         plans, rows = self._sparse_plans(wanted) if self.rule is not None and not create_graph else (None, {})
-        call = backward_of(self.call, len(self.arrays), wanted, plans)
+        call = backward_of(self._uncast(wanted, plans) or self.call, len(self.arrays), wanted, plans)
         sources = (*self.sources, *(c._tape for c in cotangents), None)
         made = _run(call, (*self.arrays, *(c._data for c in cotangents), rows), self.extra, sources,
                     cotangents[0].context, create_graph)
         return dict(zip(wanted, made, strict=True))
+
+    def _uncast(self, wanted: tuple[int, ...], plans: tuple[GradientPlan, ...] | None) -> Call | None:
+        """The call without the conversion of its dense result to sparse storage, if it ends with one."""
+        if self.rule is None or not is_converter(self.rule[0]):
+            return None
+        op, params = self.rule
+        made_dense = {i for k, i in enumerate(wanted) if plans is None or plans[k].way == "default"}
+        stypes = ["default" if i in made_dense else stype_of(a) for i, a in enumerate(self.arrays)]
+        plain = without_cast(op, params, tuple(stypes))
+        return None if plain == params else _plain_call(op, plain)
 
     def _sparse_plans(self, wanted: tuple[int, ...]) -> tuple[tuple[GradientPlan, ...] | None, dict[int, Any]]:
         """How gradients are found that need not be dense, and the rows that lookups touch."""
@@ -110,6 +120,14 @@ class FunctionNode(Node):
     def pull(self, cotangents: Sequence[Any], create_graph: bool) -> dict[int, Any]:
         grads = self.python(cotangents, create_graph)
         return {i: g for i, g in enumerate(grads) if g is not None and self.sources[i] is not None}
+
+
+@functools.lru_cache(maxsize=256)
+def _plain_call(op: Any, params: Any) -> Call:
+    def fn(values: tuple[Any, ...], scalars: Any, key: Any) -> tuple[Any, ...]:
+        return (apply(op, params, values, None, {}),)
+
+    return jax.jit(fn)
 
 
 def _typeof(a: Any) -> Any:
