@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests.parity.storage import golden
-from tests.parity.storage.case import CSR, DEFAULT, STAGES, StorageCase
+from tests.parity.storage.case import CSR, DEFAULT, ROWS, STAGES, StorageCase
 from tests.parity.storage.differs import Difference, differences
 from tests.parity.storage.record import family_cases, family_names
 from tests.parity.storage.runner import Result, run_stage
@@ -161,6 +161,26 @@ class Given:
         return self.values
 
 
+class FullRows(Given):
+    """A row_sparse input with given numbers that stores all rows."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        super().__init__(values)
+        self.stype, self.some = ROWS, "all"
+
+    def parts(self, name: str) -> tuple[np.ndarray, ...]:
+        return self.values, np.arange(len(self.values))
+
+
+def run_stage_full(case: StorageCase, stage: str) -> Result:
+    """An update whose row_sparse weight and states store all rows, run by symjax."""
+    import symjax as mx
+
+    inputs: dict[str, Any] = {k: FullRows(v.dense(k)) if v.stype == ROWS and k in case.mutates else v
+                              for k, v in case.inputs.items()}
+    return run_stage(mx, replace(case, inputs=inputs), stage)
+
+
 def _against_dense(mx: Any, case: StorageCase, stage: str, want: Result, got: Result,
                    known: list[Difference]) -> list[str]:
     """MXNet fails (or is wrong) here: symjax raises an MXNetError, or gives the dense definition's numbers."""
@@ -171,7 +191,7 @@ def _against_dense(mx: Any, case: StorageCase, stage: str, want: Result, got: Re
                                                  f"{got['error']['text']}"]
     if any(d.raises for d in known):
         return [f"{stage} must raise: MXNet says {want['error']['text']}"]
-    dense = run_stage_dense(case, stage)
+    dense = (run_stage_full if any(d.full for d in known) else run_stage_dense)(case, stage)
     if "error" in dense:
         return [f"{stage} runs, but not in default storage: {dense['error']['text']}"]
     return [p for key in _keys(dense) for p in _compare(f"{stage} {key} (dense)", whole(case, dense, key), whole(
