@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from symjax.lowering.errors import ArgumentError, ShapeError, StorageError
@@ -83,10 +84,10 @@ class ShardedTable:
         Raises:
           StorageError: while tracing, where this would move the table in every step.
         """
-        if isinstance(self.data, jax.core.Tracer):
+        if isinstance(self.data, Tracer):
             raise StorageError(f"a sharded table of shape {self.shape} is used otherwise than by looking rows up, "
-                               f"which would bring all of it to one device. Pull the rows that the batch touches first, "
-                               f"sharding.pull(table, ids), and give the function those")
+                               f"which would bring all of it to one device. Pull the rows that the batch touches "
+                               f"first, sharding.pull(table, ids), and give the function those")
         with jax.enable_x64(True):
             return jnp.asarray(np.asarray(self.data)[: self.shape[0]])
 
@@ -124,21 +125,23 @@ def shard_table(rows: Any, mesh: Mesh, axes: Axes = None, *, batch: Axes = None,
       ShapeError: a table without axes, or rows of another shape.
       ArgumentError: an axis that the mesh lacks.
     """
-    names, value = _axes(mesh, axes, mesh.axis_names), getattr(rows, "_data", rows)
+    names = _axes(mesh, axes, mesh.axis_names)
+    value: Any = getattr(rows, "_data", rows)
     if isinstance(value, RowSparse):
         if not value.full:
             raise StorageError(f"a row_sparse array of shape {value.shape} that stores some rows only cannot be laid "
                                f"over devices; give rows.todense(), or a function of (start, stop)")
         value = value.data
-    whole = tuple(int(d) for d in (shape if callable(value) and shape else np.shape(value)))
+    made = callable(value)
+    whole = tuple(int(d) for d in ((shape or ()) if made else np.shape(value)))
     if not whole:
         raise ShapeError("a table needs at least one axis, and a function of (start, stop) needs shape=")
     blocks = _count(mesh, names)
     block = max(1, -(-whole[0] // blocks))
-    read = value if callable(value) else _reader(value)
+    read: Rows = value if made else _reader(value)
     sharding = NamedSharding(mesh, PartitionSpec(names))
 
-    def place(index: tuple[slice, ...]) -> np.ndarray:
+    def place(index: Any) -> np.ndarray:
         return _block(read, whole, index[0].start or 0, block)
 
     with jax.enable_x64(True):
@@ -225,7 +228,7 @@ def _batch_spec(table: ShardedTable) -> PartitionSpec:
 
 def placed(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     """Lays an array over a mesh. The compiler does that for traced ones, unless the mesh's axes are explicit."""
-    if not isinstance(x, jax.core.Tracer):
+    if not isinstance(x, Tracer):
         return jax.device_put(x, NamedSharding(mesh, spec))
     explicit = all(t == AxisType.Explicit for t in mesh.axis_types)
     return jax.reshard(x, NamedSharding(mesh, spec)) if explicit else x
@@ -276,7 +279,7 @@ def pull(table: ShardedTable, row_ids: Any) -> RowSparse:
     as many rows as there are ids.
     """
     n = table.shape[0]
-    if isinstance(row_ids, jax.core.Tracer):
+    if isinstance(row_ids, Tracer):
         with jax.enable_x64(True):
             unique = index_ids(inside(as_index(row_ids), n, jnp), n).unique
     else:

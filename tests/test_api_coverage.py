@@ -49,6 +49,9 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "lr_scheduler": ("symjax.lr_scheduler", None, set()),
     "initializer": ("symjax.initializer", None, set()),
     "registry": ("symjax.registry", None, set()),
+    "kvstore": ("symjax.kvstore", None, set()),
+    "kvstore.KVStore": ("symjax.kvstore", "KVStore", set()),
+    "kvstore.KVStoreBase": ("symjax.kvstore", "KVStoreBase", set()),
     "util": ("symjax.util", None, {"check_call", "np_ufunc_legal_option", "wrap_np_binary_func", "wrap_np_unary_func"}),
 }
 
