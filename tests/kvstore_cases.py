@@ -199,6 +199,22 @@ def case_optimizer(mx: Any) -> Any:
     return made
 
 
+def case_optimizers_on_row_gradients(mx: Any) -> Any:
+    opt, made = mx.optimizer, []
+    for new in (lambda: opt.SGD(learning_rate=0.1), lambda: opt.SGD(learning_rate=0.1, momentum=0.9, wd=0.1),
+                lambda: opt.Adam(learning_rate=0.1), lambda: opt.AdaGrad(learning_rate=0.1), opt.Ftrl,
+                lambda: opt.contrib.GroupAdaGrad(learning_rate=0.1)):  # fmt: skip
+        kv = store(mx)
+        kv.set_optimizer(new())
+        kv.push("w", [rows(mx, [1]), rows(mx, [1, 3])])
+        kv.push("w", rows(mx, [0]))
+        made.append(rows_of(mx, kv, "w", 0, 1, 2, 3, 4))
+        if not isinstance(new(), opt.Ftrl):
+            kv.push("d", [rows(mx, [1]), rows(mx, [1, 3])])
+            made.append(pulled(mx, kv, "d"))
+    return made
+
+
 # ---- rows
 
 
