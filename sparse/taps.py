@@ -91,7 +91,7 @@ def value_and_grad(f: Callable[..., Any], tables: Sequence[str], has_aux: bool =
         value, grads = symjax.sparse.value_and_grad(loss, tables=["embed_weight"])(params, ids, label)
         grads["embed_weight"]    # a RowSparse: data (number of ids, D), indices ascending and distinct
 
-    Nothing of a table's size is made, under `jax.jit` neither; `symjax.sparse.optax` has updates for such gradients.
+    Nothing of a table's size is made, under `jax.jit` neither; `symjax.sparse.lazy` has updates for such gradients.
 
     Args:
       f: `f(params, *args, **kwargs)` -> a scalar, or (scalar, aux) with `has_aux`. `params` is a dict. Its tables are
@@ -161,7 +161,7 @@ def _row_gradient(table: Any, rows: Sequence[Any], parts: Sequence[Any]) -> RowS
         return grads[0]
     with jax.enable_x64(True):
         if not grads:
-            return RowSparse(jnp.zeros((1, *shape[1:]), table.dtype), index_ids(jnp.zeros((0,), jnp.int32), shape[0]).unique,
-                             shape)  # fmt: skip
+            none = index_ids(jnp.zeros((0,), jnp.int32), shape[0]).unique
+            return RowSparse(jnp.zeros((len(none), *shape[1:]), table.dtype), none, shape)
         unique = index_ids(jnp.concatenate([g.indices for g in grads]), shape[0]).unique
         return RowSparse(sum(take_rows(g, unique) for g in grads), unique, shape)

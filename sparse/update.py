@@ -100,8 +100,9 @@ def _rule(name: str, core: Callable[..., Any], everywhere: bool) -> Callable[...
         new = update(core, h, [_stored(t) for t in tables], grad.data, places)
         return tuple(x if stype_of(t) == DENSE else t.with_data(x) for t, x in zip(tables, new, strict=True))
 
-    rule.__doc__ = (f"Returns the updated weight{' and states' if name != 'sgd_update' else ''}.\n\n{core.__doc__}\n"
-                    f"{'Rows that the gradient does not store have gradient 0.' if everywhere else 'Rows that the gradient does not store stay as they are.'}")  # fmt: skip
+    others = "have gradient 0" if everywhere else "stay as they are"
+    rule.__doc__ = (f"Returns the updated weight, and states.\n\n{core.__doc__}\n"
+                    f"Rows that the gradient does not store {others}.")  # fmt: skip
     return rule
 
 

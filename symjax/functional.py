@@ -239,11 +239,15 @@ def _dtype(value: Any) -> Any:
     return value.dtype if hasattr(value, "stype") else jnp.result_type(value)
 
 
+def _shape(value: Any) -> tuple[int, ...]:
+    return value.shape if hasattr(value, "stype") else jnp.shape(value)
+
+
 def _infer_call(graph: Graph, values: Mapping[Node, Any], strict: bool = False) -> Inferred[Any]:
     """Infers the shapes of a call. Dtypes that MXNet refuses are reported when `strict`, or if shapes fail too."""
     with jax.enable_x64(True):
         types = infer_types(graph, {n: _dtype(v).name for n, v in values.items()})
-    shapes = infer_shapes(graph, {n: v.shape if hasattr(v, "stype") else jnp.shape(v) for n, v in values.items()}, types)
+    shapes = infer_shapes(graph, {n: _shape(v) for n, v in values.items()}, types)
     if strict or shapes.problems:
         types.check()
     shapes.check()

@@ -41,7 +41,8 @@ def _holds_alone(container: Any) -> bool:
 
 
 def donating(call: Callable[..., Any], given: tuple[int, ...], arrays: tuple[Any, ...], inputs: Sequence[Any],
-             out: Any, aux: tuple[int, ...], n_out: int, scalars: tuple[Any, ...], key: Any) -> Callable[..., Any] | None:
+             out: Any, aux: tuple[int, ...], n_out: int, scalars: tuple[Any, ...],
+             key: Any) -> Callable[..., Any] | None:
     """Returns `call` compiled to reuse the buffers of the inputs `given`; None if a result would not fit in its place.
 
     A result of another shape is an error that is raised after the call: by then the input must still be there.

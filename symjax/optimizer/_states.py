@@ -17,6 +17,7 @@ from symjax.context import cpu
 from symjax.lowering.errors import ParamsFormatError
 from symjax.lr_scheduler import LRScheduler
 from symjax.ndarray import NDArray
+from symjax.ndarray._sparse_array import BaseSparseNDArray
 from symjax.ndarray.storage import NDArrayBase, class_of, to_device
 from symjax.optimizer._base import Optimizer
 
@@ -37,7 +38,8 @@ def dumps(states: dict[Any, Any], optimizer: Optimizer | None = None) -> bytes:
         manifest["optimizer"] = writer.encode(optimizer, "optimizer")
     text = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
     names = [_MANIFEST, *(f"array:{i}" for i in range(len(writer.arrays)))]
-    return serialization.dumps([text, *writer.arrays], names, np_shape=any(isinstance(a, np.ndarray) and a.ndim == 0 for a in writer.arrays))
+    has_scalars = any(isinstance(a, np.ndarray) and a.ndim == 0 for a in writer.arrays)
+    return serialization.dumps([text, *writer.arrays], names, np_shape=has_scalars)
 
 
 def loads(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:
@@ -103,9 +105,9 @@ class _Writer:
 
 
 def _record(value: Any) -> serialization.ParamsRecord:
-    if not isinstance(value, NDArray):
-        return np.asarray(value)
-    return value.asnumpy() if value.stype == "default" else value._to_record()
+    if isinstance(value, BaseSparseNDArray):
+        return value._to_record()
+    return np.asarray(value.asnumpy() if isinstance(value, NDArray) else value)
 
 
 def _path(cls: type) -> str:

@@ -1,13 +1,15 @@
 """Optax transformations for row_sparse gradients: only the rows of a gradient change, of states too.
 
-    tx = symjax.sparse.optax.adam(1e-3)                        # or lazy(any optax transformation)
+    from symjax.sparse import lazy
+
+    tx = lazy.adam(1e-3)                                       # or lazy.wrap(any optax transformation)
     state = tx.init(params)                                    # dense states, as optax makes them
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))         # tables and states are updated in place
     def step(params, state, ids, label):
         value, grads = symjax.sparse.value_and_grad(loss, tables=["embed_weight"])(params, ids, label)
         updates, state = tx.update(grads, state, params)
-        return symjax.sparse.optax.apply_updates(params, updates), state, value
+        return lazy.apply_updates(params, updates), state, value
 
 Optax comes with Flax; it is imported when a function of this module is called.
 """
@@ -26,7 +28,7 @@ from symjax.sparse.row_sparse import RowSparse, take_rows
 if TYPE_CHECKING:
     import optax
 
-__all__ = ["adagrad", "adam", "apply_updates", "ftrl", "lazy", "sgd"]
+__all__ = ["FtrlState", "adagrad", "adam", "apply_updates", "ftrl", "sgd", "wrap"]
 
 
 class _Rows:
@@ -40,7 +42,7 @@ def _is_rows(x: Any) -> bool:
     return isinstance(x, RowSparse)
 
 
-def lazy(tx: optax.GradientTransformation) -> optax.GradientTransformation:
+def wrap(tx: optax.GradientTransformation) -> optax.GradientTransformation:
     """Returns a transformation for gradients of which some are RowSparse.
 
     Such a gradient changes its own rows of the states alone, and its update is a RowSparse of the same rows: they are
@@ -61,16 +63,16 @@ def lazy(tx: optax.GradientTransformation) -> optax.GradientTransformation:
 
     wrapped = optax.with_extra_args_support(tx)
 
-    def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
-        rows = jax.tree.map(_Rows, grads, is_leaf=_is_rows)
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        rows = jax.tree.map(_Rows, updates, is_leaf=_is_rows)
         at_state = tree_map_params(tx, lambda s, r: r, state, rows, transform_non_params=lambda s: _Rows(None))
         small = jax.tree.map(_take, state, at_state)
-        values = jax.tree.map(lambda g: g.data if _is_rows(g) else g, grads, is_leaf=_is_rows)
+        values = jax.tree.map(lambda g: g.data if _is_rows(g) else g, updates, is_leaf=_is_rows)
         of_params = None if params is None else jax.tree.map(_take_param, rows, params, is_leaf=_is_mark)
         new, small = wrapped.update(values, small, of_params, **extra)
-        updates = jax.tree.map(lambda g, u: dataclasses.replace(g, data=u) if _is_rows(g) else u, grads, new,
-                               is_leaf=_is_rows)  # fmt: skip
-        return updates, jax.tree.map(_put, state, small, at_state)
+        made = jax.tree.map(lambda g, u: dataclasses.replace(g, data=u) if _is_rows(g) else u, updates, new,
+                            is_leaf=_is_rows)  # fmt: skip
+        return made, jax.tree.map(_put, state, small, at_state)
 
     return optax.GradientTransformationExtraArgs(tx.init, update)
 
@@ -85,7 +87,7 @@ def _take(x: Any, rows: _Rows) -> Any:
 
 def _take_param(rows: _Rows, x: Any) -> Any:
     if rows.indices is not None and _is_rows(x):
-        raise StorageError("sparse.optax: a table is a dense array here, got a RowSparse; use its data if it is full")
+        raise StorageError("lazy: a table is a dense array here, got a RowSparse; use its data if it is full")
     return _take(x, rows)
 
 
@@ -94,7 +96,7 @@ def _put(old: Any, new: Any, rows: _Rows) -> Any:
 
 
 def apply_updates(params: Any, updates: Any) -> Any:
-    """Adds updates to parameters, as `optax.apply_updates`; those that are RowSparse to their rows, in place if donated.
+    """Adds updates to parameters, as `optax.apply_updates`; a RowSparse to its rows alone, in place if donated.
 
     Raises:
       ShapeError: an update has another shape than its parameter.
@@ -114,26 +116,26 @@ def apply_updates(params: Any, updates: Any) -> Any:
 
 
 def sgd(learning_rate: Any, momentum: float | None = None, nesterov: bool = False) -> optax.GradientTransformation:
-    """`optax.sgd` for RowSparse gradients; see `lazy`."""
+    """`optax.sgd` for RowSparse gradients; see `wrap`."""
     import optax
 
-    return lazy(optax.sgd(learning_rate, momentum, nesterov))
+    return wrap(optax.sgd(learning_rate, momentum, nesterov))
 
 
 def adam(learning_rate: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, **more: Any
          ) -> optax.GradientTransformation:  # fmt: skip
-    """`optax.adam` for RowSparse gradients; see `lazy`. Means are corrected by the number of all steps."""
+    """`optax.adam` for RowSparse gradients; see `wrap`. Means are corrected by the number of all steps."""
     import optax
 
-    return lazy(optax.adam(learning_rate, b1, b2, eps, **more))
+    return wrap(optax.adam(learning_rate, b1, b2, eps, **more))
 
 
 def adagrad(learning_rate: Any, initial_accumulator_value: float = 0.1, eps: float = 1e-7
             ) -> optax.GradientTransformation:  # fmt: skip
-    """`optax.adagrad` for RowSparse gradients; see `lazy`. MXNet's AdaGrad starts from 0."""
+    """`optax.adagrad` for RowSparse gradients; see `wrap`. MXNet's AdaGrad starts from 0."""
     import optax
 
-    return lazy(optax.adagrad(learning_rate, initial_accumulator_value, eps))
+    return wrap(optax.adagrad(learning_rate, initial_accumulator_value, eps))
 
 
 class FtrlState(NamedTuple):
@@ -181,11 +183,11 @@ def ftrl(learning_rate: float = 0.1, lamda1: float = 0.01, beta: float = 1.0, wd
         new = rules.ftrl(rules.Hyper(numbers, wide), *(x.astype(wide) for x in (w, g, z, n)))
         return (new[0] - w.astype(wide)).astype(w.dtype), new[1].astype(z.dtype), new[2].astype(n.dtype)
 
-    def update(grads: Any, state: FtrlState, params: Any = None) -> tuple[Any, FtrlState]:
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         if params is None:
-            raise ValueError("sparse.optax.ftrl: update needs the parameters")
-        new = jax.tree.map(one, params, grads, state.z, state.n)
+            raise ValueError("lazy.ftrl: update needs the parameters")
+        new = jax.tree.map(one, params, updates, state.z, state.n)
         delta, z, n = jax.tree.transpose(jax.tree.structure(params), jax.tree.structure((0, 0, 0)), new)
         return delta, FtrlState(z, n)
 
-    return lazy(optax.GradientTransformation(init, update))
+    return wrap(optax.GradientTransformation(init, update))
