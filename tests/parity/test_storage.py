@@ -33,7 +33,8 @@ def test_golden_is_up_to_date(family: str) -> None:
     cases, known = family_cases(family), recorded(family)
     todo = [c.id for c in cases if known.get(c.id, {}).get("hash") != c.hash()]
     stale = known.keys() - {c.id for c in cases}
-    assert not todo and not stale, f"run `python -m tests.parity.storage.record {family} --only-missing`: {todo} {stale}"
+    command = f"python -m tests.parity.storage.record {family} --only-missing"
+    assert not todo and not stale, f"run `{command}`: {todo} {stale}"
 
 
 @pytest.mark.parametrize("family", [f for f in family_names() if f != "update"])

@@ -102,7 +102,8 @@ class StorageCase:
 
     Attributes:
         id: unique; the part before the first "(" is the op.
-        nodes: ``(name, op, params, inputs)`` for each op, as `tests.parity.case.graph_json` takes them, without variables.
+        nodes: ``(name, op, params, inputs)`` for each op, as `tests.parity.case.graph_json` takes them, variables left
+            out.
         heads: the outputs.
         inputs: arguments, in order.
         grads: arguments to differentiate.
@@ -184,7 +185,9 @@ def make(op: str, inputs: Mapping[str, Stored], params: Mapping[str, Any] | None
                        **options)
 
 
-def storages(inputs: Mapping[str, Array], only: Mapping[str, Sequence[str]] | None = None) -> Iterator[dict[str, Stored]]:
+def storages(
+    inputs: Mapping[str, Array], only: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[dict[str, Stored]]:
     """Every combination of storage types of the inputs (csr where 2-D); each input has a pattern of its own."""
     kinds = [[s for s in (only or {}).get(k, STYPES) if s != CSR or len(a.shape or ()) == 2] for k, a in inputs.items()]
     for chosen in itertools.product(*kinds):

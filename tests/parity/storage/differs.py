@@ -58,7 +58,7 @@ DIFFERENCES = (
     Difference(rf"^{_ADD}", "sums keep stored zeros", keys="^out", pattern=True),
     # MXNet: the product of a dense and a csr matrix stores every element that could be non-zero.
     Difference(r"^dot\((default|row_sparse)[^,]*,csr", "the pattern is that of a cast", keys="^out", pattern=True),
-    # MXNet: executors leave the gradient of a csr operand zero, where the other one's is row_sparse or the result dense.
+    # MXNet: executors leave the gradient of a csr operand zero in most cases.
     Difference(r"^dot\(csr", "MXNet leaves it zero", stages=("train", "bind", "tape"), keys="^grad:lhs", wrong=True),
     Difference(r"^dot\([a-z_:]*,csr", "MXNet leaves it zero", stages=("train", "bind", "tape"), keys="^grad:rhs",
                wrong=True),
@@ -73,7 +73,8 @@ DIFFERENCES = (
     # An argument whose gradient is dense is read dense: zeros that it stores are dropped from what comes of it.
     Difference(r"", "stored zeros in training", stages=("train", "bind"), keys="^out", pattern=True),
     # MXNet: the gradient of retain has the order of the ids.
-    Difference(r"retain\[order\]|^_sparse_retain.*(order|twice)", "rows of gradients ascend", keys="^grad", pattern=True),
+    Difference(r"retain\[order\]|^_sparse_retain.*(order|twice)", "rows of gradients ascend", keys="^grad",
+               pattern=True),
     # MXNet: adding (grad_req="add") the sum of several row_sparse gradients writes instead.
     Difference(r"\[grad_req=add\]", "MXNet overwrites", stages=("train", "tape"), keys="^grad", wrong=True),
     # MXNet: 0 ** x has the derivative 0 * log(0) = nan.

@@ -102,7 +102,8 @@ def _wait(process: subprocess.Popen[bytes], sink: Path) -> bool:
 
 
 def _unpack(result: dict[str, Any]) -> dict[str, Any]:
-    result["arrays"] = {k: np.frombuffer(base64.b64decode(t), d).reshape(s) for k, (d, s, t) in result["arrays"].items()}
+    packed = result["arrays"]
+    result["arrays"] = {k: np.frombuffer(base64.b64decode(t), d).reshape(s) for k, (d, s, t) in packed.items()}
     return result
 
 
@@ -136,7 +137,7 @@ def table_line(name: str, case: dict[str, Any]) -> str:
 
 def write_table() -> None:
     """`table.txt`: every family's cases."""
-    lines = ["# id | stage outputs/gradients (d default, c csr, r row_sparse) | …; ! error, ? not reproducible in MXNet"]
+    lines = ["# id | stage outputs/gradients (d default, c csr, r row_sparse) | …; ! error, ? not reproducible"]
     for family in family_names():
         lines.append(f"\n## {family}")
         lines.extend(table_line(k, c) for k, c in golden.load(family).items())

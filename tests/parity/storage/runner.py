@@ -22,7 +22,7 @@ def run_stage(mx: Any, case: StorageCase, stage: str) -> Result:
     call; "tape" the imperative call under autograd; "update" the imperative call of an op that writes to its inputs.
 
     Returns:
-        Storage types (``arg``, ``out``, ``grad``) and ``arrays`` {key: numpy array}; or ``error`` with what came before it.
+        Storage types (``arg``, ``out``, ``grad``) and ``arrays`` {key: numpy array}; ``error`` ends them.
     """
     run = _Stage(mx, case)
     with warnings.catch_warnings(), np.errstate(all="ignore"):

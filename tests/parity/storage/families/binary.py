@@ -8,11 +8,13 @@ from tests.parity.storage.case import CSR, DEFAULT, ROWS, Stored, make, over
 AB = {"lhs": signed((5, 3), 0.2, 0.9), "rhs": signed((5, 3), 0.2, 0.9)}
 ELEMWISE = ("elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "_maximum", "_minimum", "_hypot", "_power",
             "_mod", "_equal", "_not_equal", "_greater", "_greater_equal", "_lesser", "_lesser_equal", "_logical_and",
-            "_logical_or", "_logical_xor", "_grad_add", "_scatter_elemwise_div", "_identity_with_attr_like_rhs")  # fmt: skip
+            "_logical_or", "_logical_xor", "_grad_add", "_scatter_elemwise_div",
+            "_identity_with_attr_like_rhs")  # fmt: skip
 BROADCAST = ("broadcast_add", "broadcast_sub", "broadcast_mul", "broadcast_div", "broadcast_maximum",
              "broadcast_minimum", "broadcast_power", "broadcast_mod", "broadcast_hypot", "broadcast_equal",
              "broadcast_not_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
-             "broadcast_lesser_equal", "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor")  # fmt: skip
+             "broadcast_lesser_equal", "broadcast_logical_and", "broadcast_logical_or",
+             "broadcast_logical_xor")  # fmt: skip
 UNDERIVED = ("_identity_with_attr_like_rhs", "_scatter_elemwise_div")  # ops of MXNet's gradient graphs
 RHS = ((1, 3), (5, 1), (3,), (1, 1), (1,))
 SPARSE = (CSR, ROWS)

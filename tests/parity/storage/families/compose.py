@@ -62,7 +62,8 @@ def _elementwise() -> Iterator[StorageCase]:
     for label, ids in (("ascending", [0, 2, 5]), ("order", [5, 0, 2]), ("absent", [1, 3])):
         retained = {"w": weight(ROWS), "ids": Stored(DEFAULT, values(ids, "int64"))}
         yield into_dot(f"retain[{label}]", "_sparse_retain", {}, retained)
-        nodes = [("f", "_sparse_retain", {}, ("w", "ids")), ("op", "_square_sum", {"axis": 1, "keepdims": True}, ("f",))]
+        nodes = [("f", "_sparse_retain", {}, ("w", "ids")),
+                 ("op", "_square_sum", {"axis": 1, "keepdims": True}, ("f",))]
         yield chain(f"retain[{label}]>_square_sum", nodes, retained)
         nodes = [("f", "_sparse_retain", {}, ("w", "ids")), ("op", "sum", {"axis": 0}, ("f",))]
         yield chain(f"retain[{label}]>sum", nodes, retained)
@@ -102,7 +103,8 @@ def _uses(stype: str) -> dict[str, list[Node]]:
 
 
 MIXES = (
-    ("lookup", "lookup2"), ("lookup", "lookup"), ("lookup", "plain"), ("lookup", "dot"), ("dot", "dot2"), ("dot", "dot"),
+    ("lookup", "lookup2"), ("lookup", "lookup"), ("lookup", "plain"), ("lookup", "dot"), ("dot", "dot2"),
+    ("dot", "dot"),
     ("dot", "slice"), ("lookup", "slice"), ("dot", "square dot"), ("lookup", "square dot"), ("dot", "take"),
     ("lookup", "take"), ("lookup", "lookup2", "dot"), ("dot", "dot2", "square dot"), ("lookup", "dot", "slice"),
     ("lookup", "lookup2", "lookup"), ("dot", "dot2", "dot"), ("dot",), ("lookup",), ("square dot",),
@@ -137,8 +139,8 @@ def _mixes() -> Iterator[StorageCase]:
         inputs = {"w": weight(stype, some=some), **{k: v for k, v in every.items() if k in used}}
         reqs = ("write", "add") if join != "add_n" else ("write",)
         for req in reqs:
-            yield chain(f"{'+'.join(mix)}[{join}]{'' if req == 'write' else '[grad_req=add]'}", nodes, inputs, heads=heads,
-                        grad_req=req)
+            label = f"{'+'.join(mix)}[{join}]{'' if req == 'write' else '[grad_req=add]'}"
+            yield chain(label, nodes, inputs, heads=heads, grad_req=req)
 
 
 def _models() -> Iterator[StorageCase]:
@@ -180,8 +182,8 @@ def _models() -> Iterator[StorageCase]:
         yield chain("dot>BlockGrad", [("f", "BlockGrad", {}, ("w",)), ("g", "dot", {}, ("x", "f")), ("h", "dot", {},
                     ("x", "w")), ("op", "elemwise_add", {}, ("g", "h"))], {**x, "w": weight(stype)})
         for forward in (CSR, ROWS, DEFAULT):
-            yield chain(f"dot[{forward}]>square", [("d", "dot", {"forward_stype": forward}, ("x", "w")), ("op", "square", {},
-                        ("d",))], {**x, "w": weight(stype)})
+            nodes = [("d", "dot", {"forward_stype": forward}, ("x", "w")), ("op", "square", {}, ("d",))]
+            yield chain(f"dot[{forward}]>square", nodes, {**x, "w": weight(stype)})
         for deep in (("abs", "negative"), ("square", "_copy"), ("sqrt", "negative"), ("_copy", "sqrt")):
             nodes = [("f", deep[0], {}, ("w",)), ("g", deep[1], {}, ("f",)), ("op", "dot", {}, ("x", "g"))]
             yield chain(">".join(deep) + ">dot", nodes, {**x, "w": weight(stype, uniform((7, 3), 0.2, 0.9))})

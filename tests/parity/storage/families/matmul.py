@@ -34,7 +34,8 @@ def _patterns():
 CASES = [
     *_dots(),
     *over("dot", {"lhs": signed((4, 5), 0.2, 0.9), "rhs": signed((5, 9), 0.2, 0.9)}, note="wide"),
-    *over("dot", {"lhs": signed((5, 4), 0.2, 0.9), "rhs": signed((5, 9), 0.2, 0.9)}, {"transpose_a": True}, note="wide"),
+    *over("dot", {"lhs": signed((5, 4), 0.2, 0.9), "rhs": signed((5, 9), 0.2, 0.9)}, {"transpose_a": True},
+          note="wide"),
     *_patterns(),
     *(c for a in (False, True) for c in over("dot", {"lhs": _shapes(a, False)["lhs"], "rhs": (5,)}, {"transpose_a": a},
                                              note="vector", only={"rhs": (DEFAULT, ROWS)})),

@@ -19,7 +19,9 @@ CASES = [
     *(c for op in SCALAR for value in (2.0, 0.0, -1.5) for c in over(op, {"x": X}, {"scalar": value})),
     *(c for op in SCATTER for value in (2.0, 0.0, -1.5) for c in over(op, {"x": X}, {"scalar": value}, grads=())),
     *(c for low, high in RANGES for c in over("clip", {"x": X}, {"a_min": low, "a_max": high})),
-    *(make(op, {"x": Stored(s, X, some)}, {"scalar": 2.0}) for op in ("_mul_scalar", "_plus_scalar", "_div_scalar") for s in (CSR, ROWS) for some in ("all", "none", "zeros")),
+    *(make(op, {"x": Stored(s, X, some)}, {"scalar": 2.0})
+      for op in ("_mul_scalar", "_plus_scalar", "_div_scalar") for s in (CSR, ROWS)
+      for some in ("all", "none", "zeros")),
     *(make("clip", {"x": Stored(s, X, some)}, {"a_min": -0.5, "a_max": 0.5}) for s in (CSR, ROWS)
       for some in ("all", "none", "zeros")),
 ]  # fmt: skip

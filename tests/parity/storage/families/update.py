@@ -40,7 +40,9 @@ def _inputs(op: str, kinds: Sequence[str], some: Sequence[str]) -> dict[str, Sto
     return out
 
 
-def _update(op: str, kinds: Sequence[str], params: Mapping[str, Any], some: Sequence[str], note: str = "") -> StorageCase:
+def _update(
+    op: str, kinds: Sequence[str], params: Mapping[str, Any], some: Sequence[str], note: str = ""
+) -> StorageCase:
     inputs = _inputs(op, kinds, some)
     return make(op, inputs, params, note=note, grads=(), stages=("update",), mutates=tuple(
         k for k in inputs if k != "grad"))
