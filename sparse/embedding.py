@@ -6,12 +6,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from symjax.lowering.errors import ShapeError
 from symjax.lowering.ops._axes import as_index, bound_index
 from symjax.sparse.buckets import index_dtype
 from symjax.sparse.csr import CSR, csr_from_rows
 from symjax.sparse.demand import lookup
 from symjax.sparse.row_sparse import Located, RowSparse, take_rows
-from symjax.sparse.rules import CSR_, DENSE, ROWS, Stypes, storage_rule
+from symjax.sparse.rules import CSR_, DENSE, ROWS, STYPES, Stypes, refuse, storage_rule
 from symjax.sparse.storage import grad_stypes
 
 _EMBEDDINGS = ("Embedding", "_contrib_SparseEmbedding")
@@ -21,6 +22,14 @@ _EMBEDDINGS = ("Embedding", "_contrib_SparseEmbedding")
 def embedding_of_rows(p: Any, data: Any, weight: RowSparse | Located) -> Any:
     """Looks rows of a row_sparse table up; rows that are not stored are zero."""
     return take_rows(weight, bound_index(data, weight.shape[0], "clip"))
+
+
+for _data in STYPES:
+    for _weight in STYPES:
+        if _data != DENSE or _weight == CSR_:
+            refuse(*_EMBEDDINGS, stypes=(_data, _weight),
+                   text=f"data must have default storage and the weight default or row_sparse, got {_data} and "
+                        f"{_weight}")
 
 
 def _clipped(index: Any, n: int, xp: Any) -> Any:
@@ -57,7 +66,10 @@ lookup("take", table=0, index=1, ids=_clipped, when=lambda p, stype: stype == DE
 @storage_rule("take", stypes=(CSR_, DENSE), out=CSR_, when=lambda p: p.axis == 0 and p.mode != "raise")
 def take_of_csr(p: Any, a: CSR, indices: Any) -> CSR:
     """Reads rows of a csr matrix: csr. There is room for every index to read as many entries as `a` has room for."""
-    ids = bound_index(indices, a.shape[0], p.mode).reshape(-1)
+    if indices.ndim != 1:
+        raise ShapeError(f"take from a csr matrix needs a vector of indices, got shape {indices.shape}; cast the matrix "
+                         f"to default storage first")
+    ids = bound_index(indices, a.shape[0], p.mode)
     counts = (a.indptr[1:] - a.indptr[:-1])[ids]
     room = max(1, min(a.capacity * ids.size, a.shape[1] * ids.size))
     kind = index_dtype(max(room, a.shape[1], ids.size))
