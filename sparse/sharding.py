@@ -26,6 +26,10 @@ value that functions of `symjax.lower` take in place of a row_sparse weight:
         rest = {k: params[k] - 0.1 * grads[k] for k in params if k != "embed_weight"}
         return {"embed_weight": table, **rest}, states, value
 
+`symjax.sparse.value_and_grad` takes such tables too: it works by parameter name, of lowered functions only, and reads
+them also through functions of single rows (the squares of a factorisation machine), which `value_and_grad` here
+refuses.
+
 Other arguments that are committed to one device must be laid over the mesh first (`jax.device_put` with a
 `NamedSharding`). Use a mesh of automatic axes, `jax.sharding.Mesh(devices, names)`, for functions of `symjax.lower`:
 with explicit ones JAX wants the sharding of a product of divided arrays named in the function.

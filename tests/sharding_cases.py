@@ -21,7 +21,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import symjax as mx
 from symjax.optimizer._base import run
-from symjax.sparse import RowSparse, row_sparse_from_numpy, sharding
+from symjax.sparse import RowSparse, row_sparse_from_numpy, sharding, value_and_grad
 from tests.compiles import compiles
 
 V, D, BATCH, FIELDS = 1003, 6, 16, 3
@@ -169,6 +169,10 @@ def case_functions_of_pulled_rows() -> None:
     want = jax.value_and_grad(plain)(jnp.asarray(WEIGHT))
     np.testing.assert_allclose(value, want[0], rtol=1e-4)
     np.testing.assert_allclose(rows.with_data(grad).todense(), want[1], rtol=1e-4, atol=1e-4)
+    by_name = value_and_grad(lambda p, x: fn(p, {}, x=x)[0][0].sum(), tables=["v"])
+    value, grads = jax.jit(by_name)({"v": table}, data)
+    np.testing.assert_allclose(value, want[0], rtol=1e-4)
+    np.testing.assert_allclose(grads["v"].todense(), want[1], rtol=1e-4, atol=1e-4)
 
 
 # ---- training
