@@ -362,7 +362,11 @@ class _Name(str):
 
 
 class _Run:
-    """One forward pass: the contents it reads, and how far it has got."""
+    """One forward pass: the contents it reads, and how far it has got.
+
+    When all is computed it lets go of the arguments, so that an optimizer can update them in place. Another backward
+    then reads the arrays as they are, as it does in MXNet.
+    """
 
     __slots__ = ("args", "aux", "ex", "heads_done", "key", "new_aux", "outs", "pull", "rows", "train")
 
@@ -370,7 +374,7 @@ class _Run:
         self.ex, self.train = ex, train
         for a in ex._by_column:
             work_out_columns(a)
-        self.args = tuple([a._data for a in ex.arg_arrays])
+        self.args: tuple[Any, ...] | None = tuple([a._data for a in ex.arg_arrays])
         self.aux = tuple([a._data for a in ex.aux_arrays])
         self.key = random.next_key_data(ex._ctx) if ex._program.needs_key else None
         self.outs: Any = None
@@ -383,15 +387,25 @@ class _Run:
     def step(self) -> Step:
         return self.ex._program.step(self.ex._wrt, self.ex._add, self.train, self.ex._plans)
 
+    def _contents(self) -> tuple[Any, ...]:
+        if self.args is None:
+            self.args = tuple([a._data for a in self.ex.arg_arrays])
+        return self.args
+
+    def _let_go(self) -> None:
+        self.args = self.pull = None  # residuals hold arguments too
+        self.rows = _UNKNOWN
+
     def read(self) -> None:
         """Runs the forward pass alone; in training it keeps what the backward pass needs."""
-        ex = self.ex
+        ex, args = self.ex, self._contents()
         with jax.enable_x64(True):
             if self.train and ex._wrt:
                 self._find_rows()
-                self.outs, self.new_aux, self.pull = self.step.forward(self.args, self.aux, self.key, self.rows)
+                self.outs, self.new_aux, self.pull = self.step.forward(args, self.aux, self.key, self.rows)
             else:
-                self.outs, self.new_aux = ex._program.forward(self.args, self.aux, self.key, self.train)
+                self.outs, self.new_aux = ex._program.forward(args, self.aux, self.key, self.train)
+                self._let_go()
         self._deliver()
         for i in ex._forward_aux:
             ex.aux_arrays[i]._set_data(self.new_aux[i])
@@ -399,7 +413,7 @@ class _Run:
     def _find_rows(self) -> None:
         """Finds the rows that lookups touch, once for forward and backward."""
         if self.rows is _UNKNOWN:
-            self.rows = self.step.rows(self.args, self.aux, self.key)
+            self.rows = self.step.rows(self._contents(), self.aux, self.key)
 
     def _deliver(self) -> None:
         if self.ex._run is self:
@@ -407,18 +421,18 @@ class _Run:
                 o._set_data(v if o.stype == "default" else trimmed(as_stype(v, o.stype)))
 
     def backward(self, heads: list[Any] | None) -> None:
-        ex, step = self.ex, self.step
+        ex, step, args = self.ex, self.step, self._contents()
         old = [
             g._data if a and g.stype == "default" else None for g, a in zip(self._targets(), ex._add, strict=True)
         ]
         with jax.enable_x64(True):
             self._find_rows()
             if self.pull is not None and (not self.heads_done or not self.aux):
-                grads = step.backward(self.pull, self.outs, heads, old, self.args, self.rows)
+                grads = step.backward(self.pull, self.outs, heads, old, args, self.rows)
             else:
                 # MXNet: a second backward moves the auxiliary states once more.
                 aux = self.aux if not self.heads_done else tuple([a._data for a in ex.aux_arrays])
-                outs, self.new_aux, grads = step.fused(self.args, aux, self.key, heads, old, self.rows)
+                outs, self.new_aux, grads = step.fused(args, aux, self.key, heads, old, self.rows)
                 if self.outs is None:
                     self.outs = outs
                     self._deliver()
@@ -431,6 +445,7 @@ class _Run:
                     with jax.enable_x64(True):
                         value = add(g._data, value)
             g._set_data(value)
+        self._let_go()
         if self.train:
             for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
                 a._set_data(value)

@@ -53,3 +53,25 @@ def test_the_second_epoch_compiles_nothing(tmp_path: Path) -> None:
         for batch in model.batches():
             step(exe, model, updater, batch)
     assert count.n == 0
+
+
+@pytest.mark.parametrize("read_first", [False, True])
+def test_a_step_updates_tables_in_place(tmp_path: Path, read_first: bool) -> None:
+    """After backward the executor holds neither weights nor residuals, so that the update takes over their memory."""
+    model = MODELS["factorization_machine"](mx, tmp_path)
+    exe = bound(mx, model)
+    updater = mx.optimizer.get_updater(model.optimizer)
+    batches = iter(model.batches())
+    step(exe, model, updater, next(batches))  # the first makes the states
+
+    def places() -> list[int]:
+        tables = exe.arg_dict["v_weight"], updater.states["v_weight"]
+        return [t._data.data.unsafe_buffer_pointer() for t in tables]
+
+    before = places()
+    exe.forward(is_train=True, **next(batches))
+    if read_first:
+        exe.outputs[0].wait_to_read()
+    exe.backward()
+    updater("v_weight", exe.grad_dict["v_weight"], exe.arg_dict["v_weight"])
+    assert places() == before
