@@ -67,8 +67,8 @@ lookup("take", table=0, index=1, ids=_clipped, when=lambda p, stype: stype == DE
 def take_of_csr(p: Any, a: CSR, indices: Any) -> CSR:
     """Reads rows of a csr matrix: csr. There is room for every index to read as many entries as `a` has room for."""
     if indices.ndim != 1:
-        raise ShapeError(f"take from a csr matrix needs a vector of indices, got shape {indices.shape}; cast the matrix "
-                         f"to default storage first")
+        raise ShapeError(f"take from a csr matrix needs a vector of indices, got shape {indices.shape}; cast the "
+                         f"matrix to default storage first")
     ids = bound_index(indices, a.shape[0], p.mode)
     counts = (a.indptr[1:] - a.indptr[:-1])[ids]
     room = max(1, min(a.capacity * ids.size, a.shape[1] * ids.size))

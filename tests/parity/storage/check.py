@@ -33,6 +33,8 @@ def check_stage(case: StorageCase, stage: str, want: Result) -> list[str]:
     if "error" in want:
         return _against_dense(mx, case, stage, want, got, known)
     if "error" in got:
+        if got["error"]["mxnet"] and any(d.raises for d in known):
+            return []
         return [f"{stage} raised at {got['error']['at']}: {got['error']['type']}: {got['error']['text']}"]
     return [*_types(stage, want, got, known), *_arrays(case, stage, want, got, known),
             *_format(stage, got, ordered="retain" not in case.id)]
