@@ -2,7 +2,7 @@
 
 The formulas are those of the dense ops (`lowering.ops._update_rules`), applied to the rows gathered from each table and
 scattered back, in place where the tables are donated. Updates that are not lazy apply them to all rows, with a zero
-gradient where there is none; no dense gradient is made for it.
+gradient where there is none.
 
 A weight is dense, row_sparse with all rows stored, or row_sparse with some of them: then rows of the gradient that it
 does not store are added, as zeros. MXNet: refuses to update a weight of which some rows are not stored.
@@ -79,15 +79,13 @@ def update_rows(core: Callable[..., Any], h: Hyper, tables: Sequence[Any], grad:
 
 def update_all(core: Callable[..., Any], h: Hyper, tables: Sequence[Any], grad: Any, places: Sequence[Any]
                ) -> tuple[Any, ...]:  # fmt: skip
-    """As `update_rows`, and the other rows are updated with a zero gradient."""
+    """As `update_rows`, and the other rows are updated with a zero gradient, which is made dense for it."""
+    # Updating all rows without a gradient first, and the gradient's rows after, takes more memory than the dense
+    # gradient: XLA then keeps old tables while it writes new ones.
     wide = wide_dtype(tables[0].dtype)
-    old = [take_rows(t, at).astype(wide) for t, at in zip(tables, places, strict=True)]
-    # the rows are read before the pass over the whole tables, which can then be in place
-    old, tables = jax.lax.optimization_barrier((old, list(tables)))
-    new = core(h, old[0], grad.astype(wide), *old[1:])
-    rest = core(h, tables[0].astype(wide), jnp.zeros((), wide), *(t.astype(wide) for t in tables[1:]))
-    return tuple(r.astype(t.dtype).at[at].set(x.astype(t.dtype), mode="drop")
-                 for t, at, x, r in zip(tables, places, new, rest, strict=True))  # fmt: skip
+    dense = jnp.zeros(tables[0].shape, wide).at[places[0]].set(grad.astype(wide), mode="drop")
+    new = core(h, tables[0].astype(wide), dense, *(t.astype(wide) for t in tables[1:]))
+    return tuple(x.astype(t.dtype) for t, x in zip(tables, new, strict=True))
 
 
 def _rule(name: str, core: Callable[..., Any], everywhere: bool) -> Callable[..., Any]:
@@ -179,18 +177,23 @@ def _grown_on_host(tables: Sequence[RowSparse], grad: RowSparse, together: bool
       together: all tables must store the same rows.
     """
     n = grad.shape[0]
-    wanted = np.asarray(grad.indices)
+    wanted = _on_host(grad.indices)
     wanted = wanted[: np.searchsorted(wanted, n)]
-    parts = [np.asarray(t.indices) for t in tables]
-    if together and any(not np.array_equal(p, parts[0]) for p in parts[1:]):
-        wanted_rows = np.unique(np.concatenate(parts))
-        parts = [_with_rows(p, wanted_rows[wanted_rows < n], n) for p in parts]
+    own = [_on_host(t.indices) for t in tables]
+    parts = own
+    if together and any(not np.array_equal(p, own[0]) for p in own[1:]):
+        every = np.unique(np.concatenate(own))
+        parts = [_with_rows(p, every[every < n], n) for p in own]
     parts = [_with_rows(p, wanted, n) for p in parts]
     device = next(iter(grad.devices()))
-    new = [t if p is own else _at_rows(t, jax.device_put(p, device))
-           for t, p, own in zip(tables, parts, [np.asarray(t.indices) for t in tables], strict=True)]  # fmt: skip
+    new = [t if p is o else _at_rows(t, jax.device_put(p, device)) for t, p, o in zip(tables, parts, own, strict=True)]
     places = [padded(np.searchsorted(p, wanted).astype(np.int32), grad.capacity, len(p)) for p in parts]
     return new, tuple(jax.device_put(places, device))
+
+
+def _on_host(x: Any) -> np.ndarray:
+    """Returns the values on the host. An array on the CPU keeps no memory of it, so that it can be donated later."""
+    return np.from_dlpack(x) if next(iter(x.devices())).platform == "cpu" else np.asarray(x)
 
 
 def _with_rows(indices: np.ndarray, wanted: np.ndarray, n: int) -> np.ndarray:
