@@ -148,10 +148,12 @@ def _values(
     return params, aux
 
 
-def _array(value: Any) -> jax.Array:
+def _array(value: Any) -> Any:
     data = getattr(value, "_data", value)
+    if isinstance(data, jax.Array) or hasattr(data, "stype"):  # a container of `symjax.sparse` stays what it is
+        return data
     with jax.enable_x64(True):
-        return data if isinstance(data, jax.Array) else jnp.asarray(np.asarray(data))
+        return jnp.asarray(np.asarray(data))
 
 
 def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None) -> Callable[..., Any]:

@@ -308,6 +308,17 @@ def case_group_adagrad_trains_as_on_one_device() -> None:
     _same_as_one_device("group_adagrad", (4,))
 
 
+def case_lower_takes_a_table() -> None:
+    mesh = Mesh(np.array(jax.devices()), ("rows",))
+    table = sharding.shard_table(WEIGHT, mesh)
+    found = mx.sym.Embedding(mx.sym.Variable("ids"), mx.sym.Variable("w", stype="row_sparse"), input_dim=V,
+                             output_dim=D, sparse_grad=True)  # fmt: skip
+    low = mx.lower(mx.sym.FullyConnected(found, num_hidden=2, name="fc"), {"w": table}, inputs=["ids"], ids=(4, 2))
+    assert low.params["w"] is table
+    assert {k: v.shape for k, v in low.params.items()} == {"w": (V, D), "fc_weight": (2, 2 * D), "fc_bias": (2,)}
+    assert low.fn(low.params, low.aux, ids=draw(1, 4, 2))[0][0].shape == (4, 2)
+
+
 def case_csr_products_train_too() -> None:
     mesh = Mesh(np.array(jax.devices()), ("rows",))
     net = mx.sym.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w", stype="row_sparse"))
