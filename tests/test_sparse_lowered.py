@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+
 import symjax
 import symjax as mx
 from symjax.sparse import RowSparse, lazy, value_and_grad
@@ -135,7 +136,7 @@ def test_other_uses_are_errors(net: Any) -> None:
                     (lambda p, ids: jnp.sum(square(p, {}, table=p["table"])[0][0]), "leave it out")):  # fmt: skip
         with pytest.raises(mx.base.MXNetError, match=text):
             value_and_grad(f, ["table"])(params, IDS)
-    with pytest.raises(mx.base.MXNetError, match="Did you mean|did you mean|table"):
+    with pytest.raises(mx.base.MXNetError, match="is not a parameter"):
         value_and_grad(loss, ["tabel"])(params, IDS)
     with pytest.raises(mx.base.MXNetError, match="list"):
         value_and_grad(loss, "table")

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+
 import symjax as mx
 from tests.compiles import compiles
 from tests.parity.storage import golden
@@ -59,7 +60,8 @@ def own_rule(case: StorageCase) -> bool:
 
 
 # the whole table is in tests/parity/storage
-PARITY = [c for c in family.CASES if c.nodes[0][1] in OPS and ("first step" in c.id or "gradient" in c.id) and own_rule(c)]
+PARITY = [c for c in family.CASES
+          if c.nodes[0][1] in OPS and ("first step" in c.id or "gradient" in c.id) and own_rule(c)]  # fmt: skip
 VARIANTS = [(name, stype, lazy) for name in OPS for stype in ("default", "row_sparse") for lazy in (True, False)
             if (lazy or name in LAZILY) and (name, stype) != ("ftrl_update", "default")]  # fmt: skip
 """(op, storage type of the weight, whether lazily)"""
@@ -76,7 +78,7 @@ def test_as_recorded(case: StorageCase) -> None:
 ])  # fmt: skip
 def test_several_steps(name: str, stype: str, lazy: bool, dtype: str) -> None:
     """The dense op on the rows alone is what a lazy update is, and on all rows what another is."""
-    fn, (count, params) = function(mx, name), OPS[name]
+    fn, (_, params) = function(mx, name), OPS[name]
     params = {**params, "lr": 0.1, "rescale_grad": 0.5, "clip_gradient": 0.3}
     first = np.random.RandomState(1).uniform(0.5, 1.5, SHAPE).astype(dtype)
     weight = mx.nd.array(first, dtype=dtype).tostype(stype)
@@ -209,7 +211,7 @@ def test_adagrad_has_no_decay() -> None:
     for stype in ("default", "row_sparse"):
         weight = mx.nd.ones(SHAPE).tostype(stype)
         history = mx.nd.zeros(SHAPE, stype=stype)
-        with pytest.raises(mx.base.MXNetError, match="wd=0.1"):
+        with pytest.raises(mx.base.MXNetError, match=r"wd=0\.1"):
             mx.nd.sparse.adagrad_update(weight, rows([1]), history, out=weight, lr=0.1, wd=0.1)
     updater = mx.optimizer.get_updater(mx.optimizer.AdaGrad(wd=0.1))
     with pytest.raises(mx.base.MXNetError, match="tostype"):

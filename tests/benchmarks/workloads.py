@@ -135,6 +135,60 @@ def imperative_update(mx: Any) -> Step:
 
 
 @workload
+def updater_update(mx: Any) -> Step:
+    """1,000 updates of a small array by SGD with momentum through an `Updater`; compare with `imperative_update`."""
+    opt = mx.optimizer.SGD(momentum=0.9, wd=0.1, param_idx2name={0: "a_weight"}, rescale_grad=1 / 64)
+    updater, weight, grad = mx.optimizer.get_updater(opt), mx.nd.ones((16,)), mx.nd.ones((16,))
+
+    def step() -> None:
+        for _ in range(1000):
+            updater(0, grad, weight)
+        weight.wait_to_read()
+
+    return step
+
+
+def sparse_update(mx: Any, name: str, stype: str, states: int, **params: float) -> Step:
+    """Ten updates of a table of 10^6 rows of 64 by a row_sparse gradient of 1,000 rows."""
+    rows, width = 10**6, 64
+    rng = np.random.RandomState(0)
+    grads = [
+        mx.nd.sparse.row_sparse_array(
+            (np.ones((1000, width), "float32"), np.sort(rng.choice(rows, 1000, replace=False))), shape=(rows, width)
+        )
+        for _ in range(10)
+    ]
+    weight = mx.nd.ones((rows, width)).tostype(stype)
+    own = [mx.nd.zeros((rows, width), stype=stype) for _ in range(states)]
+    update = getattr(mx.nd.sparse, name)
+
+    def step() -> None:
+        for i, grad in enumerate(grads):
+            update(weight, grad, *own, out=weight, lr=0.1 / (i + 1), **params)
+        weight.wait_to_read()
+
+    return step
+
+
+@workload
+def sparse_sgd(mx: Any) -> Step:
+    """Ten lazy SGD updates of a dense table, see `sparse_update`."""
+    return sparse_update(mx, "sgd_update", "default", 0)
+
+
+@workload
+def sparse_adam(mx: Any) -> Step:
+    """Ten lazy Adam updates of a row_sparse table, see `sparse_update`."""
+    return sparse_update(mx, "adam_update", "row_sparse", 2)
+
+
+@workload
+def sparse_adagrad(mx: Any) -> Step:
+    """Ten AdaGrad updates of a row_sparse table, see `sparse_update`."""
+    return sparse_update(mx, "adagrad_update", "row_sparse", 1)
+
+
+@workload
 def params_load(mx: Any) -> Step:
     """`nd.load` of 100 arrays of 1 MB, without using them."""
     path = os.path.join(tempfile.gettempdir(), f"symjax-bench-{os.getpid()}.params")
