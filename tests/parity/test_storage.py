@@ -1,6 +1,6 @@
 """Storage types, numbers and stored patterns of symjax against the recorded table of real MXNet 1.9.1.
 
-Inference is checked for every case; the rest on every fortieth, on all with ``SYMJAX_SLOW`` (see CONTRIBUTING.md).
+Inference is checked for every case; the rest on one in 120, on all with ``SYMJAX_SLOW`` (see CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVERY = [(f, c) for f in family_names() for c in family_cases(f)]
 
 
 def _marks(case: StorageCase) -> Any:
-    return () if zlib.crc32(case.id.encode()) % 40 == 0 else pytest.mark.slow
+    return () if zlib.crc32(case.id.encode()) % 120 == 0 else pytest.mark.slow
 
 
 @pytest.mark.parametrize("family", family_names())
@@ -48,7 +48,8 @@ def test_inference(family: str) -> None:
 
 def _inference_problems(case: StorageCase, want: dict[str, Any]) -> list[str]:
     graph = mx.sym.load_json(case.json())._graph
-    must_raise = any(d.raises for d in differences(case, "predict"))
+    at_bind = want["predict"].get("error", {}).get("at") == "bind"
+    must_raise = at_bind and any(d.raises for d in differences(case, "predict"))
     try:
         storage = infer_storage(graph)
     except mx.MXNetError as e:
