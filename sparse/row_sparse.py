@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from symjax.lowering.errors import ShapeError
 from symjax.lowering.ops._axes import gather
@@ -177,10 +178,27 @@ def take_rows(table: Any, ids: Any) -> Any:
     if table.full:
         return _read(table.data, ids)
     ids = ids.astype(table.indices.dtype)
-    at = jnp.searchsorted(table.indices, ids)
+    at = _places(table.indices, ids)
     found = jnp.take(table.indices, at, mode="fill", fill_value=table.shape[0]) == ids
     # a row that is not stored reads from beyond the last, which fills with zero
     return _read(table.data, jnp.where(found, at, table.capacity))
+
+
+def _places(indices: Any, ids: Any) -> Any:
+    """Returns where ids are among the indices of rows, int32; where an id is missing, any place.
+
+    The rows may be in any order, as retaining them leaves them; of a row that is stored twice the last counts.
+    """
+
+    def in_order(indices: Any) -> Any:
+        return jnp.maximum(jnp.searchsorted(indices, ids, side="right").astype(jnp.int32) - 1, 0)
+
+    def in_any_order(indices: Any) -> Any:
+        order = jnp.argsort(indices, stable=True).astype(jnp.int32)
+        return order[in_order(indices[order])]
+
+    ascending = jnp.all(indices[1:] >= indices[:-1])
+    return lax.cond(ascending, in_order, in_any_order, indices)
 
 
 def _read(data: Any, at: Any) -> Any:

@@ -414,3 +414,15 @@ def test_no_warnings_from_plain_use() -> None:
         c.copyto(nd.zeros((2, 2)))
         nd.ones((2, 2)).copyto(c)
         nd.sparse.csr_matrix((np.array([np.nan, 1e30]), ([0, 1], [0, 1])), dtype="int32")
+
+
+def test_rows_in_any_order() -> None:
+    """`retain` leaves rows in the order asked for; what follows finds them. Of a row given twice the last counts."""
+    g = nd.sparse.row_sparse_array((np.array([[1, 1], [2, 2]], "f"), [1, 3]), shape=(5, 2))
+    r = nd.sparse.retain(g, nd.array([3, 1]))
+    assert r.indices.asnumpy().tolist() == [3, 1]
+    assert np.array_equal((r + g).asnumpy(), 2 * g.asnumpy())
+    assert np.array_equal(nd.sparse.retain(r, nd.array([1])).asnumpy()[1], [1, 1])
+    assert np.array_equal(nd.sparse.dot(nd.array(np.eye(5)).tostype("csr"), r).asnumpy(), g.asnumpy())
+    twice = nd.sparse.row_sparse_array((np.array([[1, 1], [2, 2]], "f"), [3, 3]), shape=(5, 2))
+    assert np.array_equal((twice + twice).asnumpy(), 2 * twice.asnumpy())
