@@ -46,7 +46,7 @@ class GradientPlan:
         if self.way == "zero":
             return ()
         assert index is not None
-        return take_rows(value, index.unique)
+        return take_rows(value, index.unique, padded=False)  # what padding reads is not looked up
 
     def join(self, value: Any, index: RowIndex | None, part: Any) -> Any:
         """Returns the argument that the graph is given, made of what is differentiated."""

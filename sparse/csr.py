@@ -86,12 +86,13 @@ class CSR:
         return dataclasses.replace(self, data=data)
 
     def with_columns(self) -> CSR:
-        """Returns the matrix with `columns`, worked out on the host. Not for traced arrays."""
+        """Returns the matrix with `columns`, worked out on the host. Not for traced arrays.
+
+        They stay numpy arrays, which a compiled call takes for less than placing them first would cost.
+        """
         if self.columns is not None:
             return self
-        found = index_on_host(np.asarray(self.indices), self.shape[1])
-        place = next(iter(self.devices())) if isinstance(self.data, jax.Array) else None
-        return dataclasses.replace(self, columns=found if place is None else jax.device_put(found, place))
+        return dataclasses.replace(self, columns=index_on_host(np.asarray(self.indices), self.shape[1]))
 
     def column_index(self) -> RowIndex:
         """Returns `columns`, worked out in the compiled function if need be."""

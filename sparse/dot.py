@@ -7,11 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jax.experimental.sparse import BCSR
 
 from symjax.lowering import registry
 from symjax.lowering.errors import ShapeError
-from symjax.lowering.ops._axes import gather
 from symjax.lowering.ops._elementwise import wide_dtype
 from symjax.sparse.csr import CSR
 from symjax.sparse.demand import lookup
@@ -52,7 +52,7 @@ def csr_dot(lhs: CSR, rhs: Any, platform: str | None = None) -> Any:
             return _kernel_dot(lhs.data, rhs.table.data, rhs.inverse, lhs)
         if not isinstance(rhs, RowSparse) or rhs.full:
             return _kernel_dot(lhs.data, rhs.data if isinstance(rhs, RowSparse) else rhs, lhs.indices, lhs)
-    return _summed(lhs.data, take_rows(rhs, lhs.indices), lhs)
+    return _summed(lhs.data, take_rows(rhs, lhs.indices, padded=False), lhs)
 
 
 def _summed(data: Any, values: Any, pattern: CSR) -> Any:
@@ -69,13 +69,19 @@ def _kernel_dot(data: Any, table: Any, places: Any, pattern: CSR) -> Any:
     return BCSR((data, places.astype(jnp.int32), pattern.indptr.astype(jnp.int32)), shape=shape) @ table
 
 
-@_kernel_dot.defjvp
 def _kernel_dot_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     # the kernel's own derivative is a product with the transposed matrix: far slower than a gather and its transpose
     data, table, places, pattern = primals
-    rows = take_rows(table, places)
+    parts = []
+    if not isinstance(tangents[1], SymbolicZero):
+        parts.append(_summed(data, take_rows(tangents[1], places, padded=False), pattern))
+    if not isinstance(tangents[0], SymbolicZero):
+        parts.append(_summed(tangents[0], take_rows(table, places, padded=False), pattern))
     out = _kernel_dot(data, table, places, pattern)
-    return out, _summed(data, take_rows(tangents[1], places), pattern) + _summed(tangents[0], rows, pattern)
+    return out, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(out)
+
+
+_kernel_dot.defjvp(_kernel_dot_jvp, symbolic_zeros=True)
 
 
 def csr_t_dot(lhs: CSR, rhs: Any) -> RowSparse:
@@ -84,14 +90,14 @@ def csr_t_dot(lhs: CSR, rhs: Any) -> RowSparse:
     Its rows are the columns of `lhs` that hold something.
     """
     index = lhs.column_index()
-    rows = gather(lambda d, i: jnp.take(d, i, axis=0, mode="fill", fill_value=0), rhs, lhs.rows)
+    rows = take_rows(rhs, lhs.rows, padded=False)
     data = jax.ops.segment_sum(_scaled(rows, lhs.data), index.inverse, index.unique.shape[0], mode="drop")
     return RowSparse(data.astype(rhs.dtype), index.unique, (lhs.shape[1], *rhs.shape[1:]))
 
 
 def csr_t_dot_dense(lhs: CSR, rhs: Any) -> Any:
     """Returns lhsᵀ · rhs as a dense array."""
-    rows = take_rows(rhs, lhs.rows)
+    rows = take_rows(rhs, lhs.rows, padded=False)
     zero = jnp.zeros((lhs.shape[1], *rhs.shape[1:]), wide_dtype(rhs.dtype))
     return zero.at[lhs.indices].add(_scaled(rows, lhs.data), mode="drop").astype(rhs.dtype)
 

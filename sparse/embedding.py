@@ -21,7 +21,7 @@ _EMBEDDINGS = ("Embedding", "_contrib_SparseEmbedding")
 @storage_rule(*_EMBEDDINGS, stypes=(DENSE, ROWS))
 def embedding_of_rows(p: Any, data: Any, weight: RowSparse | Located) -> Any:
     """Looks rows of a row_sparse table up; rows that are not stored are zero."""
-    return take_rows(weight, bound_index(data, weight.shape[0], "clip"))
+    return take_rows(weight, bound_index(data, weight.shape[0], "clip"), padded=False)
 
 
 for _data in STYPES:
@@ -55,7 +55,7 @@ def _sparse_embedding_gradient(p: Any, ins: Stypes, head: str) -> list[str]:
 @storage_rule("take", stypes=(ROWS, DENSE), when=lambda p: p.axis == 0 and p.mode != "raise")
 def take_of_rows(p: Any, a: RowSparse | Located, indices: Any) -> Any:
     """Reads rows of a row_sparse array: dense."""
-    return take_rows(a, bound_index(indices, a.shape[0], p.mode))
+    return take_rows(a, bound_index(indices, a.shape[0], p.mode), padded=False)
 
 
 lookup("_sparse_retain", table=0, index=1, ids=_clipped)

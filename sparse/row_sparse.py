@@ -163,25 +163,31 @@ class Located:
         return self.table.ndim
 
 
-def take_rows(table: Any, ids: Any) -> Any:
+def take_rows(table: Any, ids: Any, padded: bool = True) -> Any:
     """Returns the rows `ids` of a dense, RowSparse or located array: (*ids.shape, *row shape).
 
-    Rows that are not stored, and ids beyond the last row (padding), give zeros; ids must not be negative. A stored row
-    is found by bisection, or directly where all are stored. Gradients add up in float32 for half precision.
+    A row that is not stored gives zeros; one that is is found by bisection, or directly where all are stored.
+    Gradients add up in float32 for half precision.
+
+    Args:
+      table: the array.
+      ids: row numbers, not negative.
+      padded: whether ids beyond the last row (padding) must give zeros. Otherwise they may give any row, which is
+        faster: for callers that leave those out.
     """
     if isinstance(table, Located):
-        return _read(table.table.data, table.inverse)
+        return _read(table.table.data, table.inverse, padded)
     if hasattr(table, "lookup"):  # its rows lie on several devices, see `sharding`
         return table.lookup(ids)
     if not isinstance(table, RowSparse):
-        return _read(table, ids)
+        return _read(table, ids, padded)
     if table.full:
-        return _read(table.data, ids)
+        return _read(table.data, ids, padded)
     ids = ids.astype(table.indices.dtype)
     at = _places(table.indices, ids)
     found = jnp.take(table.indices, at, mode="fill", fill_value=table.shape[0]) == ids
     # a row that is not stored reads from beyond the last, which fills with zero
-    return _read(table.data, jnp.where(found, at, table.capacity))
+    return _read(table.data, jnp.where(found, at, table.capacity), True)
 
 
 def _places(indices: Any, ids: Any) -> Any:
@@ -201,5 +207,7 @@ def _places(indices: Any, ids: Any) -> Any:
     return lax.cond(ascending, in_order, in_any_order, indices)
 
 
-def _read(data: Any, at: Any) -> Any:
-    return gather(lambda d, i: jnp.take(d, i, axis=0, mode="fill", fill_value=0), data, at)
+def _read(data: Any, at: Any, padded: bool) -> Any:
+    if padded or not data.shape[0]:
+        return gather(lambda d, i: jnp.take(d, i, axis=0, mode="fill", fill_value=0), data, at)
+    return gather(lambda d, i: jnp.take(d, i, axis=0, mode="clip"), data, at)

@@ -71,7 +71,7 @@ def update_rows(core: Callable[..., Any], h: Hyper, tables: Sequence[Any], grad:
       The tables with these rows replaced.
     """
     wide = wide_dtype(tables[0].dtype)
-    old = [take_rows(t, at).astype(wide) for t, at in zip(tables, places, strict=True)]
+    old = [take_rows(t, at, padded=False).astype(wide) for t, at in zip(tables, places, strict=True)]
     new = core(h, old[0], grad.astype(wide), *old[1:])
     return tuple(t.at[at].set(x.astype(t.dtype), mode="drop")
                  for t, at, x in zip(tables, places, new, strict=True))  # fmt: skip

@@ -15,10 +15,13 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints goes to stderr
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    mx = importlib.import_module(implementation)
-    workloads = importlib.import_module("workloads")
-    make = workloads.WORKLOADS[name]
-    step = make(mx)
+    if implementation == "jax":
+        make = importlib.import_module("sparse_jax").JAX[name]
+        step = make()
+    else:
+        mx = importlib.import_module(implementation)
+        make = importlib.import_module("workloads").WORKLOADS[name]
+        step = make(mx)
     if not getattr(make, "first_only", False):
         for _ in range(3):
             step()

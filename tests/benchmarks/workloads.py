@@ -14,6 +14,11 @@ from typing import Any
 
 import numpy as np
 
+try:
+    from tests.benchmarks.sparse_workloads import SPARSE
+except ImportError:  # run as a worker, beside it
+    from sparse_workloads import SPARSE  # type: ignore[no-redef]
+
 Step = Callable[[], Any]
 WORKLOADS: dict[str, Callable[[Any], Step]] = {}
 
@@ -201,3 +206,6 @@ def json_round_trip(mx: Any) -> Step:
     """`tojson` and `load_json` of ResNet-50."""
     net = resnet50(mx)
     return lambda: io.StringIO(mx.sym.load_json(net.tojson()).tojson())
+
+
+WORKLOADS.update(SPARSE)
