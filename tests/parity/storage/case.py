@@ -7,7 +7,7 @@ import itertools
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,8 +111,6 @@ class StorageCase:
         grad_req: "write", or "add": two passes.
         stages: which of STAGES are run, or ("update",) for updates in place.
         mutates: arguments that the op writes to (update cases).
-        differs: MXNet's fault, where its result is not what the dense definition gives.
-        rtol: tolerance.
     """
 
     id: str
@@ -124,8 +122,6 @@ class StorageCase:
     grad_req: str = "write"
     stages: tuple[str, ...] = STAGES
     mutates: tuple[str, ...] = ()
-    differs: str = field(default="", compare=False)
-    rtol: float | None = None
 
     @property
     def op(self) -> str:
@@ -160,8 +156,8 @@ class StorageCase:
             array = Array(a["kind"], tuple(a["shape"]), a["dtype"], a["args"])
             inputs[name] = Stored(stype, array, some, pattern, None if only is None else tuple(only))
         nodes = tuple((n, o, _params(p), tuple(i)) for n, o, p, i in spec["nodes"])
-        tuples = {k: tuple(spec[k]) for k in ("heads", "grads", "stages", "mutates")}
-        return StorageCase(spec["id"], nodes, inputs=inputs, head=spec["head"], grad_req=spec["grad_req"], **tuples)
+        heads, grads, stages, mutates = (tuple(spec[k]) for k in ("heads", "grads", "stages", "mutates"))
+        return StorageCase(spec["id"], nodes, heads, inputs, grads, spec["head"], spec["grad_req"], stages, mutates)
 
 
 def _params(params: Mapping[str, Any]) -> dict[str, Any]:
