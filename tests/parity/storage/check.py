@@ -142,6 +142,9 @@ def run_stage_dense(case: StorageCase, stage: str) -> Result:
     """The dense definition: the same graph with every input of default storage, run by symjax."""
     import symjax as mx
 
+    if case.op == "_contrib_getnnz":  # which exists for csr alone
+        ((name, data),) = case.inputs.items()
+        return {"arrays": {"out0": np.asarray(data.mask(name).sum(axis=case.nodes[0][2].get("axis")), np.int64)}}
     inputs: dict[str, Any] = {k: v if v.stype == DEFAULT else Given(v.dense(k)) for k, v in case.inputs.items()}
     nodes = tuple((n, o, {k: v for k, v in p.items() if k not in ("forward_stype", "sparse_grad")}, i)
                   for n, o, p, i in case.nodes if o != "cast_storage")

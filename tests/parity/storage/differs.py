@@ -79,6 +79,8 @@ DIFFERENCES = (
     # MXNet: the gradient of retain has the order of the ids.
     Difference(r"retain\[order\]|^_sparse_retain.*(order|twice)", "rows of gradients ascend", keys="^grad",
                pattern=True),
+    # MXNet: products search rows by bisection, which fails in what retain leaves in the order of the ids.
+    Difference(r"^retain\[order\]>dot", "rows out of order", keys="^out", wrong=True),
     # MXNet: adding (grad_req="add") the sum of several row_sparse gradients writes instead.
     Difference(r"\[grad_req=add\]", "MXNet overwrites", stages=("train", "tape"), keys="^grad", wrong=True),
     # MXNet: 0 ** x has the derivative 0 * log(0) = nan.
