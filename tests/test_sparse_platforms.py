@@ -44,6 +44,7 @@ def by_rule() -> dict[str, list[StorageCase]]:
         for case in importlib.import_module(f"{families.__name__}.{module.name}").CASES:
             if len(case.nodes) == 1:
                 node = mx.sym.load_json(case.json())._graph.outputs[0].node
+                assert node.op is not None
                 try:
                     rule = decide(node.op, node.params, tuple(v.stype for v in case.inputs.values()))
                 except MXNetError:  # a case of parameters that are refused
