@@ -21,7 +21,6 @@ from symjax.base import integer_types, numeric_types
 from symjax.ndarray import tape
 from symjax.ndarray.storage import NDArrayBase, device_scalar, to_device
 from symjax.ndarray.tape import STATE
-from symjax.sparse.rules import dense
 
 _ARRAYS: tuple[type, ...] = (NDArrayBase, np.ndarray, list, tuple, range)
 _INTS: tuple[type, ...] = (*integer_types, np.integer)
@@ -357,7 +356,8 @@ def prepare_value(a: Any, value: Any, shape: tuple[int, ...]) -> jax.Array:
     """
     dtype = a._dtype
     if isinstance(value, NDArrayBase):
-        contents = dense(value._data)
+        given: Any = value
+        contents = given.tostype("default")._data
         data = contents if value.context == a.context else to_device(contents, a.context)
         trimmed = _trim(data.shape, shape)
         if data.shape == shape and data.dtype == dtype:
