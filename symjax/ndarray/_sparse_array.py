@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
-from symjax.base import NotSupportedForSparseNDArray
+from symjax.base import NotSupportedForSparseNDArray, dtype_name
 from symjax.context import Context
 from symjax.lowering.errors import MissingLoweringError, MXNetError, ShapeError, StorageError
 from symjax.ndarray import _sparse_arithmetic as arithmetic
 from symjax.ndarray import tape
-from symjax.ndarray.dispatch import attr_text
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import NDArrayBase, _Pending, _View, class_of, to_device
 from symjax.ndarray.tape import STATE
@@ -298,7 +297,7 @@ class BaseSparseNDArray(NDArray):
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """Returns the array with its stored values in another type; itself if equal and not `copy`."""
-        name = dtype if isinstance(dtype, str) else attr_text(dtype)
+        name = dtype_name(np.float32 if dtype is None else dtype)
         if self._dtype.name == name and not copy:
             return self
         return self._derive(_cast_call(name))

@@ -228,7 +228,8 @@ def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, .
         del given["ctx"]
     if op.variadic and op.variadic not in given and op.variadic in op.params.__specs__:
         given[op.variadic] = n_inputs
-    params = op.params.parse({k: attr_text(v) for k, v in given.items()}, op.name)
+    params = op.params.parse({k: dtype_name(v) if k == "dtype" and isinstance(v, str) else attr_text(v)
+                              for k, v in given.items()}, op.name)
     wanted = op.input_names(params)
     if len(wanted) != n_inputs:
         raise MXNetError(f"operator {op.name}: expected {len(wanted)} inputs ({', '.join(wanted) or 'none'}), "

@@ -11,12 +11,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from symjax.base import dtype_name
 from symjax.context import Context
 from symjax.lowering import abstract
 from symjax.lowering.errors import MissingLoweringError, MXNetError, ShapeError
 from symjax.ndarray import indexing, tape
 from symjax.ndarray._functions import function_in
-from symjax.ndarray.dispatch import attr_text, invoke
+from symjax.ndarray.dispatch import invoke
 from symjax.ndarray.elementwise import Operators, op_named
 from symjax.ndarray.fluent import Fluent
 from symjax.ndarray.storage import NDArrayBase, class_of, storage_class, to_device
@@ -261,7 +262,7 @@ class NDArray(Operators, Fluent):
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """Returns the array in another type, converted as the operator `Cast` does; itself if equal and not `copy`."""
-        name = attr_text(dtype) if not isinstance(dtype, str) else dtype
+        name = dtype_name(np.float32 if dtype is None else dtype)
         if self._dtype.name == name:
             return self.copy() if copy else self
         return invoke(op_named("Cast"), (self,), {"dtype": name})

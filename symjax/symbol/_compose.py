@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symjax.attribute import AttrScope
+from symjax.base import dtype_name
 from symjax.lowering.errors import MXNetError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.registry import Op
@@ -93,9 +94,4 @@ def implicit_variable(node: Node, input_name: str) -> Node:
 
 def attr_text(key: str, value: Any) -> str:
     """A parameter value as MXNet's Python front end writes it."""
-    if key == "dtype" and value is not None and not isinstance(value, str):
-        import ml_dtypes
-        import numpy as np
-
-        return "bfloat16" if value is ml_dtypes.bfloat16 else np.dtype(value).name
-    return str(value)
+    return dtype_name(value) if key == "dtype" and value is not None else str(value)
