@@ -11,11 +11,15 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 
 def bucket(n: int) -> int:
-    """Returns the capacity for `n` stored entries: the next of 8, 12, 16, 24, 32, 48, … (at most half is unused)."""
+    """Returns the capacity for `n` stored entries: the next of 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, …
+
+    Four steps to a doubling: at most a fifth of the room is unused, and batches that differ by a quarter in fill share
+    two or three compiled functions.
+    """
     if n <= _SMALLEST:
         return _SMALLEST
-    power = 1 << (n - 1).bit_length()
-    return power * 3 // 4 if n <= power * 3 // 4 else power
+    step = 1 << ((n - 1).bit_length() - 3)
+    return -(-n // step) * step
 
 
 def index_dtype(size: int) -> np.dtype:
