@@ -72,3 +72,16 @@ def _float_relu_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Arra
 def relu(x: Array) -> Array:
     """max(x, 0) with a derivative of 0 at 0; NaN stays NaN, and so does its derivative."""
     return _float_relu(x) if is_float(x) else jnp.maximum(x, 0)
+
+
+@jax.custom_jvp
+def softsign(x: Array) -> Array:
+    """x / (1 + |x|)."""
+    return x / (1 + jnp.abs(x))
+
+
+@softsign.defjvp
+def _softsign_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    # Autodiff of the quotient would give NaN at infinity instead of 0.
+    x, t = primals[0], tangents[0]
+    return softsign(x), t / jnp.square(1 + jnp.abs(x))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ShapeError
-from symjax.lowering.ops._elementwise import relu
+from symjax.lowering.ops._elementwise import relu, softsign
 from symjax.lowering.ops._nn import along, widen
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import SAME, ShapeLike, op
@@ -22,23 +22,11 @@ class ActivationParams(Params):
     act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"] = param(doc="The function.")
 
 
-@jax.custom_jvp
-def _softsign(x: Array) -> Array:
-    return x / (1 + jnp.abs(x))
-
-
-@_softsign.defjvp
-def _softsign_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    # Autodiff of the quotient would give NaN at infinity instead of 0.
-    x, t = primals[0], tangents[0]
-    return _softsign(x), t / jnp.square(1 + jnp.abs(x))
-
-
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": relu,
     "sigmoid": lax.logistic,
     "softrelu": jax.nn.softplus,
-    "softsign": _softsign,
+    "softsign": softsign,
     "tanh": jnp.tanh,
 }
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.special as special
 from jax import Array, lax
 
-from symjax.lowering.ops._elementwise import cast, is_float, relu, scalar_as, widened
+from symjax.lowering.ops._elementwise import cast, is_float, relu, scalar_as, softsign, widened
 from symjax.lowering.params import DType, Params, param
 from symjax.lowering.registry import SAME, op
 
@@ -85,7 +85,7 @@ _MATHS: dict[str, tuple[Callable[[Array], Array], tuple[str, ...], str]] = {
     "degrees": (lambda x: x * (180 / math.pi), ("_sparse_degrees",), "180 x / pi"),
     "radians": (lambda x: x * (math.pi / 180), ("_sparse_radians",), "pi x / 180"),
     "sigmoid": (jax.nn.sigmoid, ("_sparse_sigmoid",), "1 / (1 + e^-x)"),
-    "softsign": (lambda x: x / (1 + _abs(x)), (), "x / (1 + |x|)"),
+    "softsign": (softsign, (), "x / (1 + |x|)"),
     "erf": (special.erf, ("_npx_erf",), "2/sqrt(pi) times the integral of e^(-t^2) from 0 to x"),
     "erfinv": (lax.erf_inv, ("_npx_erfinv",), "the inverse of erf; NaN outside [-1, 1]"),
     "gamma": (_gamma, ("_npx_gamma", "_sparse_gamma"),

@@ -40,6 +40,7 @@ NO_ADD = {
     "SpatialTransformer",
     "_contrib_box_iou",
     "_contrib_box_nms",
+    "_contrib_DeformableConvolution",
     "elemwise_add",
     "_grad_add",
 }
