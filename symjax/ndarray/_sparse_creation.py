@@ -49,21 +49,15 @@ def _host(source: Any, dtype: np.dtype) -> np.ndarray:
         raise TypeError(f"values must be array like object: {e}") from None
 
 
-_ROUNDED = {"float16": 2**11, "float32": 2**24, "float64": 2**53}  # from here on a type lacks some whole numbers
-
-
 def _positions(source: Any) -> np.ndarray:
     """A private int64 array of indices or row boundaries.
 
     Raises:
-      TypeError: an NDArray of floats that are not whole or so large that they were rounded, or what is not array-like.
+      TypeError: an NDArray of floats (not every index has one), or what is not array-like.
     """
-    if isinstance(source, NDArray) and source._dtype.kind not in "iu":  # mx.nd.array makes float32 of a list
-        values = source.asnumpy().astype(np.float64)
-        if not (np.all(values == np.floor(values)) and np.all(np.abs(values) < _ROUNDED.get(source._dtype.name, 2**8))):
-            raise DTypeError(f"indices of a sparse array are int64, got an NDArray of {source._dtype.name} that are "
-                             f"not whole or may be rounded: make it with dtype='int64'")
-        return values.astype(np.int64)
+    if isinstance(source, NDArray) and source._dtype.kind not in "iu":
+        raise DTypeError(f"indices of a sparse array are int64, got an NDArray of {source._dtype.name}: make it with "
+                         f"dtype='int64'")
     return _host(source, np.dtype(np.int64))
 
 
