@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import symjax as mx
+from symjax.cli import main
 
 
 @pytest.mark.parametrize(("given", "name"), [("f2", "float16"), ("<f8", "float64"), ("int", "int64"), ("u1", "uint8")])
@@ -25,3 +30,20 @@ def test_a_type_that_is_none_says_what_exists() -> None:
 def test_negative_dimensions_are_refused(stype: str) -> None:
     with pytest.raises(mx.base.MXNetError, match=r"\(-1, 3\)"):
         mx.nd.sparse.zeros(stype, (-1, 3))
+
+
+def test_command_line_reads_sparse_parameters(tmp_path: Path) -> None:
+    x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w", stype="row_sparse")
+    mx.sym.sparse.dot(x, w).save(str(tmp_path / "m-symbol.json"))
+    table = mx.nd.sparse.row_sparse_array(([[2.0, 3.0]], [1]), shape=(4, 2))
+    mx.nd.save(str(tmp_path / "m-0001.params"), {"arg:w": table})
+    np.savez(tmp_path / "x.npz", x=np.eye(3, 4, dtype="float32"))
+    model = [str(tmp_path / "m"), "1", "--shape", "x=3,4"]
+    for command in (["summary", *model], ["check", *model], ["infer", *model]):
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 0, result.output
+    out = tmp_path / "out.npz"
+    result = CliRunner().invoke(main, ["run", *model, "--input", str(tmp_path / "x.npz"), "-o", str(out)])
+    assert result.exit_code == 0, result.output
+    (value,) = np.load(out).values()
+    np.testing.assert_array_equal(value, [[0, 0], [2, 3], [0, 0]])

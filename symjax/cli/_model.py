@@ -142,6 +142,10 @@ def dense(record: Any) -> np.ndarray:
     return record
 
 
+def _dtype_of(record: Any) -> str:
+    return (record.data if isinstance(record, (CSRRecord, RowSparseRecord)) else record).dtype.name
+
+
 def infer(model: Model, source: Source) -> tuple[Inferred[tuple[int, ...]], Inferred[str]]:
     """Infers shapes and dtypes from the parameters and from what the call gives; problems are kept in the results.
 
@@ -154,7 +158,7 @@ def infer(model: Model, source: Source) -> tuple[Inferred[tuple[int, ...]], Infe
         wanted = {name: dtype_name(text) for name, text in source.dtypes.items()}
     except TypeError as e:
         raise click.UsageError(str(e)) from None
-    known_types = {n: model.params[n.name].dtype.name for n in model.graph.inputs if n.name in model.params}
+    known_types = {n: _dtype_of(model.params[n.name]) for n in model.graph.inputs if n.name in model.params}
     known_types.update({n: wanted[n.name] for n in model.graph.inputs if n.name in wanted})
     types = infer_types(model.graph, known_types)
     shapes: dict[Node, Any] = {
