@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from click.testing import CliRunner
 
 import symjax as mx
@@ -47,3 +48,12 @@ def test_command_line_reads_sparse_parameters(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (value,) = np.load(out).values()
     np.testing.assert_array_equal(value, [[0, 0], [2, 3], [0, 0]])
+
+
+def test_flax_module_takes_csr_inputs() -> None:
+    from symjax.interop.flax import SymbolModule
+
+    x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w", stype="row_sparse")
+    module = SymbolModule(mx.sym.sparse.dot(x, w), {"w": np.arange(8, dtype="float32").reshape(4, 2)}, {})
+    made = module(x=mx.sparse.csr_from_scipy(scipy.sparse.csr_matrix(np.eye(3, 4, dtype="float64"))))
+    np.testing.assert_array_equal(made, np.arange(6).reshape(3, 2))

@@ -17,6 +17,7 @@ from symjax.interop._initial import Initializer, he_normal, initial_values
 from symjax.lowering.errors import BindError, did_you_mean
 from symjax.lowering.graph import Entry, Graph
 from symjax.lowering.infer import infer_types
+from symjax.sparse import CSR, RowSparse
 from symjax.symbol.symbol import Symbol
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ def _draws(graph: Graph, train: bool) -> bool:
 
 
 def _as_dtype(value: Any, dtype: str | None) -> Any:
-    if not isinstance(value, jax.Array):
+    if not isinstance(value, (jax.Array, CSR, RowSparse)):
         value = np.asarray(value)
     if dtype is None or value.dtype.name == dtype:
         return value
