@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from symjax.lowering.errors import ShapeError, StorageError
+from symjax.lowering.errors import ArgumentError, ShapeError, StorageError
 from symjax.sparse.csr import CSR
 from symjax.sparse.row_sparse import RowSparse
 
@@ -152,8 +152,12 @@ def csr_from_scipy(x: Any) -> CSR:
       x: the matrix, (M, N).
 
     Raises:
+      ArgumentError: it is no scipy matrix.
       ShapeError: it has not two axes.
     """
+    if not hasattr(x, "tocsr"):
+        raise ArgumentError(f"csr_from_scipy: a scipy sparse matrix is needed, got {type(x).__name__}; csr_from_dense "
+                            f"takes dense arrays")
     if len(x.shape) != 2:
         raise ShapeError(f"csr: a matrix is needed, got a sparse array of shape {x.shape}")
     csr = x.tocsr()

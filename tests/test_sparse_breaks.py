@@ -57,3 +57,8 @@ def test_flax_module_takes_csr_inputs() -> None:
     module = SymbolModule(mx.sym.sparse.dot(x, w), {"w": np.arange(8, dtype="float32").reshape(4, 2)}, {})
     made = module(x=mx.sparse.csr_from_scipy(scipy.sparse.csr_matrix(np.eye(3, 4, dtype="float64"))))
     np.testing.assert_array_equal(made, np.arange(6).reshape(3, 2))
+
+
+def test_csr_from_scipy_names_what_takes_dense_arrays() -> None:
+    with pytest.raises(mx.base.MXNetError, match="csr_from_dense"):
+        mx.sparse.csr_from_scipy(np.eye(3))
