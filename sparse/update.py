@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from symjax.lowering.errors import ParamError
 from symjax.lowering.ops._elementwise import wide_dtype
@@ -119,6 +120,7 @@ def _aligned(tables: Sequence[Any], grad: Any) -> tuple[Sequence[Any], RowSparse
     """Returns tables that have room for the rows of the gradient, the gradient, and its places in each table."""
     if isinstance(grad, PlacedRows):
         return tables, grad.rows, grad.places
+    grad = distinct(grad)
     if stype_of(tables[0]) == DENSE:
         return tables, grad, [grad.indices] * len(tables)
     if all(t.full for t in tables if stype_of(t) == ROWS):
@@ -126,6 +128,32 @@ def _aligned(tables: Sequence[Any], grad: Any) -> tuple[Sequence[Any], RowSparse
     if tables[0].full or any(stype_of(t) == DENSE for t in tables):
         return [_whole(t) for t in tables], grad, [grad.indices] * len(tables)
     return _grown(tables, grad)
+
+
+def distinct(grad: RowSparse) -> RowSparse:
+    """Returns a gradient in which every row is stored once: what is stored several times, or out of order, is added up.
+
+    Gradients that symjax computes are distinct; those that a user makes may not be. MXNet: applies the update once for
+    each copy, which is the same for SGD.
+    """
+    n = grad.shape[0]
+    if grad.full or grad.capacity < 2:
+        return grad
+
+    def merged(indices: Any, data: Any) -> tuple[Any, Any]:
+        order = jnp.argsort(indices, stable=True)
+        indices, data = indices[order], data[order]
+        new = jnp.concatenate([jnp.ones((1,), bool), indices[1:] != indices[:-1]])
+        place = jnp.cumsum(new, dtype=jnp.int32) - 1
+        return jnp.full_like(indices, n).at[place].set(indices), jnp.zeros_like(data).at[place].add(data)
+
+    indices = grad.indices
+    ascending = jnp.all((indices[1:] > indices[:-1]) | (indices[1:] == n))
+    indices, data = lax.cond(ascending, lambda i, d: (i, d), merged, indices, grad.data)
+    return RowSparse(data, indices, grad.shape)
+
+
+_distinct_now = jax.jit(distinct)
 
 
 def _whole(x: Any) -> Any:
@@ -160,6 +188,8 @@ def _prepare(name: str, everywhere: Callable[[str], bool], values: Sequence[Any]
     tables = (weight, *states)
     if any(stype_of(t) != ROWS for t in tables) or weight.full:
         return {}, {}
+    if not (np.diff(_on_host(grad.indices)[: int(grad.num_rows)]) > 0).all():
+        grad = _distinct_now(grad)
     together = everywhere(str(attrs.get("lazy_update", True)))
     new, places = _grown_on_host(tables, grad, together)
     positions = (0, *range(2, len(values)))

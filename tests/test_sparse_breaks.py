@@ -62,3 +62,21 @@ def test_flax_module_takes_csr_inputs() -> None:
 def test_csr_from_scipy_names_what_takes_dense_arrays() -> None:
     with pytest.raises(mx.base.MXNetError, match="csr_from_dense"):
         mx.sparse.csr_from_scipy(np.eye(3))
+
+
+@pytest.mark.parametrize("stored", ["all rows", "one row", "dense"])
+def test_a_row_that_a_gradient_stores_twice_counts_twice(stored: str) -> None:
+    make = mx.nd.sparse.row_sparse_array
+    gradient = make(([[1, 1.0], [2, 2]], [1, 1]), shape=(5, 2))
+    weight = make(([[1, 1.0]], [1]), shape=(5, 2)) if stored == "one row" else mx.nd.ones((5, 2))
+    weight = weight.tostype("row_sparse") if stored == "all rows" else weight
+    mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.1, wd=0.0))(0, gradient, weight)
+    np.testing.assert_allclose(weight.asnumpy()[1], [0.7, 0.7], rtol=1e-6)
+
+
+def test_fallbacks_are_errors_for_calls_that_ran_before() -> None:
+    x = mx.nd.ones((3, 4)).tostype("csr")
+    with mx.config(storage_fallback="allow"):
+        mx.nd.exp(x)
+    with mx.config(storage_fallback="error"), pytest.raises(mx.MXNetError, match="exp"):
+        mx.nd.exp(x)

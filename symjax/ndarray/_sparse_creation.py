@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from symjax.base import as_shape, integer_types, mx_real_t
@@ -53,11 +54,15 @@ def _positions(source: Any) -> np.ndarray:
     """A private int64 array of indices or row boundaries.
 
     Raises:
-      TypeError: an NDArray of floats (not every index has one), or what is not array-like.
+      TypeError: an NDArray of numbers that are not whole, or too large for their type to be sure; not array-like.
     """
     if isinstance(source, NDArray) and source._dtype.kind not in "iu":
-        raise DTypeError(f"indices of a sparse array are int64, got an NDArray of {source._dtype.name}: make it with "
-                         f"dtype='int64'")
+        # mx.nd.array makes float32 by default, and old programs pass that on
+        values, exact = source.asnumpy(), 2.0 ** (jnp.finfo(source._dtype).nmant + 1)
+        if not ((values == np.floor(values)) & (np.abs(values) <= exact)).all():
+            raise DTypeError(f"indices of a sparse array are int64, got an NDArray of {source._dtype.name} whose "
+                             f"values are not all whole numbers up to {exact:.0f}: make it with dtype='int64'")
+        return values.astype(np.int64)
     return _host(source, np.dtype(np.int64))
 
 

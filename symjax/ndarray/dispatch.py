@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from symjax import random as _random
+from symjax._config import config
 from symjax.base import dtype_name
 from symjax.context import Context, current_context
 from symjax.lowering.errors import DTypeError, MissingLoweringError, MXNetError, ParamError, ShapeError
@@ -90,6 +91,8 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
         if len(_entries) >= _MAX_ENTRIES:  # attributes that differ in every call must not fill the memory
             _entries.clear()
         entry = _entries[key] = _build(op, len(inputs), ctx, train, names, scalars, static, shape)
+    if config._settings.storage_fallback == "error":  # a call that was traced before would not notice
+        _refuse_fallback(op, entry.params, inputs)
     random_key = _random.next_key_data(ctx) if entry.wants_key else None
     call = entry.call
     with _x64(True):
@@ -127,6 +130,12 @@ def _prepare(prepare: rules.Prepare, inputs: Sequence[Any], attrs: Mapping[str, 
         inputs[i]._set_data(value)
         inputs[i]._owned = True
     return replaced
+
+
+def _refuse_fallback(op: Op, params: Any, inputs: Sequence[Any]) -> None:
+    stypes = tuple([x.stype for x in inputs])
+    if any(s != "default" for s in stypes) and rules.decide(op, params, stypes) is None:
+        rules.report_fallback(op, stypes)
 
 
 def _split(op: Op, traced: Mapping[str, bool], attrs: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Numbers, ...],
