@@ -37,6 +37,11 @@ ON_PURPOSE = {
     "x=mx.nd.array([1.,2.]); x.attach_grad(); mx.autograd.set_recording(True); y=x*x*x; "
     "g=mx.autograd.grad(y,[x],create_graph=True)[0]; z=mx.autograd.set_recording(False); g.backward(); x.grad":
         "\n[ 6. 12.]\n<NDArray 2 @cpu(0)>",
+    # MXNet takes float indices where the shape is given, and fails to infer the shape of them.
+    "S.csr_matrix((mx.nd.array([1,2,3]),mx.nd.array([1,0,2]),mx.nd.array([0,1,2,2,3])))":
+        "\n<CSRNDArray 4x3 @cpu(0)>\n[[0. 1. 0.]\n [2. 0. 0.]\n [0. 0. 0.]\n [0. 0. 3.]]\nfloat32, stored: [1 0 2]",
+    "S.row_sparse_array((mx.nd.array([[1,2],[3,4]]),mx.nd.array([1,4])))":
+        "\n<RowSparseNDArray 5x2 @cpu(0)>\n[[0. 0.]\n [1. 2.]\n [0. 0.]\n [0. 0.]\n [3. 4.]]\nfloat32, stored: [1 4]",
     # A dense array takes the numbers of a sparse one.
     "x=mx.nd.ones((4,3)); x[:]=C; x":
         "\n[[0. 1. 0.]\n [2. 0. 0.]\n [0. 0. 0.]\n [0. 0. 3.]]\n<NDArray 4x3 @cpu(0)>",

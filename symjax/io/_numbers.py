@@ -125,9 +125,9 @@ def _nearest(token: bytes, value: np.float64) -> np.float64:
     """Returns the float32 nearest to a decimal, where `value` is the float64 nearest to it."""
     with np.errstate(over="ignore"):
         one = np.float32(value)
-    if not np.isfinite(one) or np.float64(one) == value:
-        return value
-    other = np.nextafter(one, np.float32(np.inf if value > one else -np.inf), dtype=np.float32)
+        if not np.isfinite(one) or np.float64(one) == value:
+            return value
+        other = np.nextafter(one, np.float32(np.inf if value > one else -np.inf), dtype=np.float32)
     if not np.isfinite(other) or np.float64(one) + np.float64(other) != 2 * value:
         return value
     true = Fraction(token.decode())

@@ -54,6 +54,7 @@ ELSEWHERE = {
          "_contrib_dgl_csr_neighbor_uniform_sample", "_contrib_dgl_graph_compact", "_contrib_dgl_subgraph",
          "_contrib_edge_id", "_contrib_getnnz"), "tests/test_dgl_ops.py"),
     "_symjax_gradient": "tests/test_graph.py",
+    **dict.fromkeys(("cast_storage", "_sparse_retain"), "tests/parity/test_storage.py"),
 }  # fmt: skip
 """Ops that real MXNet cannot run as symbols on a CPU, or that take csr, and where they are tested instead."""
 
