@@ -3,6 +3,9 @@
 Tests marked `slow` are exhaustive sweeps. They are left out unless chosen: `-m slow` (or any other `-m`) decides
 itself, `SYMJAX_SLOW=all` adds all of them, and `SYMJAX_SLOW=3/16` the shard 3 of 16, told apart by their names.
 Continuous integration runs one shard, shard 1.
+
+Property tests draw the same examples in every run, so that what fails comes from the change; `SYMJAX_EXPLORE=1` draws
+others.
 """
 
 from __future__ import annotations
@@ -11,6 +14,10 @@ import os
 import zlib
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("symjax", derandomize=not os.environ.get("SYMJAX_EXPLORE"), deadline=None)
+settings.load_profile("symjax")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
