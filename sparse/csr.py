@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -12,6 +11,7 @@ import numpy as np
 
 from symjax.lowering.errors import ShapeError
 from symjax.sparse.buckets import bucket, index_dtype, padded
+from symjax.sparse.container import Container
 from symjax.sparse.unique import RowIndex, index_ids, index_on_host
 
 
@@ -25,7 +25,7 @@ class HostCSR(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
-class CSR:
+class CSR(Container):
     """A matrix in compressed sparse row form, a pytree.
 
     It has room for `capacity` entries, of which the first `nnz` count; what is left is padding, told by an index of
@@ -52,23 +52,6 @@ class CSR:
     stype: ClassVar[str] = "csr"
 
     @property
-    def dtype(self) -> Any:
-        return self.data.dtype
-
-    @property
-    def ndim(self) -> int:
-        return 2
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the matrix, stored or not."""
-        return math.prod(self.shape)
-
-    @property
-    def capacity(self) -> int:
-        return self.data.shape[0]
-
-    @property
     def nnz(self) -> Any:
         """The number of stored entries, a scalar array."""
         return self.indptr[-1]
@@ -77,9 +60,6 @@ class CSR:
     def valid(self) -> Any:
         """Which of the `capacity` entries are stored ones, a boolean array."""
         return self.rows < self.shape[0]
-
-    def devices(self) -> set[Any]:
-        return self.data.devices()
 
     def with_data(self, data: Any) -> CSR:
         """Returns a matrix with the same pattern and other values."""
@@ -97,9 +77,6 @@ class CSR:
     def column_index(self) -> RowIndex:
         """Returns `columns`, worked out in the compiled function if need be."""
         return index_ids(self.indices, self.shape[1]) if self.columns is None else self.columns
-
-    def astype(self, dtype: Any) -> CSR:
-        return self.with_data(self.data.astype(dtype))
 
     def todense(self) -> Any:
         """Returns the matrix as a dense array. Entries stored twice add up."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -14,6 +13,7 @@ from jax import lax
 from symjax.lowering.errors import ShapeError
 from symjax.lowering.ops._axes import gather
 from symjax.sparse.buckets import bucket, index_dtype, padded
+from symjax.sparse.container import Container
 
 
 class HostRowSparse(NamedTuple):
@@ -25,7 +25,7 @@ class HostRowSparse(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
-class RowSparse:
+class RowSparse(Container):
     """An array of which some rows (slices along the first axis) are stored, a pytree.
 
     It has room for `capacity` rows; padding comes last and is told by an index of `shape[0]`. The capacity is static
@@ -46,23 +46,6 @@ class RowSparse:
     stype: ClassVar[str] = "row_sparse"
 
     @property
-    def dtype(self) -> Any:
-        return self.data.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the array, stored or not."""
-        return math.prod(self.shape)
-
-    @property
-    def capacity(self) -> int:
-        return self.data.shape[0]
-
-    @property
     def num_rows(self) -> Any:
         """The number of stored rows, a scalar array."""
         return jnp.sum(self.valid, dtype=self.indices.dtype)
@@ -72,15 +55,9 @@ class RowSparse:
         """Which of the `capacity` rows are stored ones, a boolean array."""
         return self.indices < self.shape[0]
 
-    def devices(self) -> set[Any]:
-        return self.data.devices()
-
     def with_data(self, data: Any) -> RowSparse:
         """Returns an array with the same rows stored and other values in them (the row shape may change)."""
         return dataclasses.replace(self, data=data, shape=(self.shape[0], *data.shape[1:]))
-
-    def astype(self, dtype: Any) -> RowSparse:
-        return self.with_data(self.data.astype(dtype))
 
     def todense(self) -> Any:
         """Returns the array as a dense one."""

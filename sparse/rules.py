@@ -99,7 +99,8 @@ def add_rule(
     ops: Sequence[str], stypes: Any, out: Outs, rule: Callable[..., Any] | None, when: Callable[[Any], bool] | None
 ) -> None:
     def matches(params: Any, have: Stypes) -> bool:
-        return (stypes(params, have) if callable(stypes) else have == stypes) and (when is None or when(params))
+        fits = stypes(params, have) if callable(stypes) else have == stypes
+        return bool(fits) and (when is None or when(params))
 
     for name in ops:
         _RULES.setdefault(name, []).append(StorageRule(matches, out, rule))
@@ -166,16 +167,6 @@ def decide(op: Op, params: Any, stypes: Stypes) -> StorageRule | None:
         if r.matches(params, stypes):
             return r
     return None
-
-
-def out_stypes(op: Op, params: Any, stypes: Stypes) -> Stypes:
-    """The storage types of an op's outputs.
-
-    Raises:
-      StorageError: the combination is an error.
-    """
-    rule = decide(op, params, stypes)
-    return (DENSE,) * len(op.output_names(params)) if rule is None else rule.outs(op, params, stypes)
 
 
 def apply(op: Op, params: Any, inputs: Sequence[Any], platform: str | None, asked: dict[str, Any]) -> Any:
@@ -301,11 +292,6 @@ def report_fallback(op: Op, stypes: Stypes, node: str = "", cost: int | None = N
 
 
 # ---- patterns that many rules share
-
-
-def on_stored(x: CSR | RowSparse, f: Callable[[Any], Any]) -> CSR | RowSparse:
-    """Applies a function that maps zero to zero to the stored values only."""
-    return x.with_data(f(x.data))
 
 
 def zeros_where_padding(x: CSR | RowSparse, data: Any) -> Any:

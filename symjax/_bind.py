@@ -175,8 +175,8 @@ def zeros(shape: tuple[int, ...], dtype: Any, ctx: Context, stype: str = "defaul
         if stype == "default":
             return to_device(np.zeros(shape, dtype), ctx)
         with jax.enable_x64(True):
-            empty: Any = CSR.empty(shape, dtype) if stype == "csr" else RowSparse.empty(shape, dtype)  # type: ignore[arg-type]  # csr is a matrix
-            return jax.device_put(empty, ctx.jax_device)
+            kind: Any = CSR if stype == "csr" else RowSparse
+            return jax.device_put(kind.empty(shape, dtype), ctx.jax_device)
 
     return class_of(stype)._pending(shape, dtype, ctx, fill)
 

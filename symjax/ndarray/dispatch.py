@@ -121,17 +121,6 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
 
 
-def _prepare(prepare: rules.Prepare, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> dict[int, Any] | None:
-    """Does what an op wants done before calls with sparse inputs; returns values that replace those of inputs."""
-    if all(x.stype == "default" for x in inputs):
-        return None
-    grown, replaced = prepare([x._data for x in inputs], attrs)
-    for i, value in grown.items():
-        inputs[i]._set_data(value)
-        inputs[i]._owned = True
-    return replaced
-
-
 def _refuse_fallback(op: Op, params: Any, inputs: Sequence[Any]) -> None:
     stypes = tuple([x.stype for x in inputs])
     if any(s != "default" for s in stypes) and rules.decide(op, params, stypes) is None:
