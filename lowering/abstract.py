@@ -70,29 +70,35 @@ def evaluate_shapes(
     *,
     out_shapes: tuple[tuple[int, ...], ...] | None = None,
     subgraphs: tuple[Any, ...] = (),
+    empty: int = 0,
 ) -> list[ShapeLike] | None:
     """Returns the output shapes for possibly partial input shapes; None if nothing can be said.
 
     An unknown dimension (0) is replaced by two probe sizes: what differs between the two results depends on it and
-    stays unknown, what is equal is known.
+    stays unknown, what is equal is known. `empty` stands for a known dimension of size 0, in `ins` and in the results;
+    if it is 0, empty and unknown are one.
     """
     shapes = [s for s in ins if s is not None]
     if len(shapes) != len(ins):
         return None
     if all(0 not in s for s in shapes):
-        avals = tuple(zip(shapes, dtypes, strict=True))
-        return [s for s, _ in evaluate(op, params, avals, False, out_shapes, subgraphs)]
+        avals = tuple((tuple(max(d, 0) for d in s), t) for s, t in zip(shapes, dtypes, strict=True))
+        return [_marked(s, empty) for s, _ in evaluate(op, params, avals, False, out_shapes, subgraphs)]
     results = []
     for probe in _PROBES:
-        avals = tuple((tuple(d or probe for d in s), t) for s, t in zip(shapes, dtypes, strict=True))
+        avals = tuple((tuple(max(d or probe, 0) for d in s), t) for s, t in zip(shapes, dtypes, strict=True))
         try:
-            results.append([s for s, _ in evaluate(op, params, avals, False, out_shapes, subgraphs)])
+            results.append([_marked(s, empty) for s, _ in evaluate(op, params, avals, False, out_shapes, subgraphs)])
         except MXNetError:
             return None
     return [
         tuple(x if x == y else 0 for x, y in zip(a, b, strict=True)) if len(a) == len(b) else None
         for a, b in zip(*results, strict=True)
     ]
+
+
+def _marked(shape: tuple[int, ...], empty: int) -> tuple[int, ...]:
+    return tuple(d or empty for d in shape)
 
 
 def _first_line(e: Exception) -> str:

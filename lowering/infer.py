@@ -4,6 +4,9 @@ Two lattices, one engine: an attribute per entry (a shape or a dtype name), merg
 variables declare (`__shape__`, `__dtype__`) and from what each op derives. Sweeps alternate between forward and
 backward order until nothing changes; a node whose inputs and outputs are complete and checked is not visited again,
 so a sweep is linear and few are needed. Contradictions are collected and reported together.
+
+Within the engine a shape is None (unknown) or a tuple in which 0 is an unknown and EMPTY an empty dimension. Classic
+semantics cannot say EMPTY; under numpy's, callers write 0 for empty and -1 for unknown, and so they get it back.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ TYPE_FLAGS = {
     12: "bfloat16",
 }
 """MXNet's numbers for data types, as `.params` files and `__dtype__` write them."""
+
+EMPTY = -1
+"""A dimension known to be 0, inside the engine."""
 
 T = TypeVar("T")
 
@@ -72,8 +78,14 @@ def merge_types(a: str | None, b: str | None) -> str | None:
     raise Contradiction
 
 
-def is_complete(shape: ShapeLike) -> bool:
-    return shape is not None and 0 not in shape
+def is_complete(shape: ShapeLike, np_shape: bool = False) -> bool:
+    """Whether all of a shape is known; under numpy's semantics only -1 is not."""
+    return shape is not None and (-1 if np_shape else 0) not in shape
+
+
+def exchange(shape: ShapeLike) -> ShapeLike:
+    """Turns a shape of numpy's semantics into one of the engine's, and back: 0 and -1 change places."""
+    return None if shape is None else tuple(-1 - d if d in (0, -1) else d for d in shape)
 
 
 @dataclasses.dataclass
@@ -84,6 +96,7 @@ class Inferred(Generic[T]):
     values: dict[Node, list[T | None]]
     problems: list[str]
     error: type[MXNetError]
+    np_shape: bool = False
 
     def __getitem__(self, e: Entry) -> T | None:
         return self.values[e.node][e.index]
@@ -93,6 +106,11 @@ class Inferred(Generic[T]):
 
     def outputs(self) -> list[T | None]:
         return [self[e] for e in self.graph.outputs]
+
+    def is_known(self, e: Entry) -> bool:
+        """Whether all of an entry's value was found; of a shape, every dimension."""
+        value: Any = self[e]
+        return is_complete(value, self.np_shape) if isinstance(value, tuple) else value is not None
 
     def check(self) -> None:
         """Raises the collected problems, if any."""
@@ -166,7 +184,7 @@ class _Engine(Generic[T]):
             else:
                 names = node.input_names
                 where = f"argument {names[position] if position < len(names) else position!r} ({e.output_name!r})"
-            raise self.result.error(f"{where}: expected {self.what} {value}, got {old}") from None
+            raise self.result.error(f"{where}: expected {self.what} {_show(value)}, got {_show(old)}") from None
         if new != old:
             self.values[e.node][e.index] = new
             self.changed = True
@@ -193,19 +211,26 @@ class _Engine(Generic[T]):
 
 
 def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        value = tuple(0 if d == EMPTY else d for d in value)
     return "unknown" if value is None else str(value)
 
 
-def declared_shape(node: Node) -> ShapeLike:
-    """The shape a variable declares in `__shape__`, with -1 and 0 as unknown dimensions."""
+def declared_shape(node: Node, np_shape: bool = False) -> ShapeLike:
+    """The shape a variable declares in `__shape__`, as the engine has it.
+
+    In classic semantics 0 and -1 are unknown dimensions and () says nothing; in numpy's only -1 is unknown.
+    """
     text = node.attrs.get("__shape__")
     if text is None:
         return None
     try:
-        dims = tuple(max(read_int(d), 0) for d in _split_dims(text))
+        dims = tuple(max(read_int(d), -1) for d in _split_dims(text))
     except ValueError:
         raise ShapeError(f"variable {node.name!r}: __shape__ {text!r} is not a shape") from None
-    return dims or None
+    if np_shape:
+        return None if text.strip() == "None" else exchange(dims)
+    return tuple(max(d, 0) for d in dims) or None
 
 
 def _split_dims(text: str) -> tuple[str, ...]:
@@ -259,20 +284,22 @@ def _types_of(
 
 
 def infer_shapes(
-    graph: Graph, given: Mapping[Node, ShapeLike], dtypes: Inferred[str] | None = None
+    graph: Graph, given: Mapping[Node, ShapeLike], dtypes: Inferred[str] | None = None, np_shape: bool = False
 ) -> Inferred[tuple[int, ...]]:
     """Infers shapes from those given for variables; what a given one leaves open `__shape__` may fill.
 
     Args:
       graph: the graph.
-      given: shapes of variables; None is unknown, 0 an unknown dimension.
+      given: shapes of variables; None is unknown, 0 an unknown dimension (under `np_shape`: -1, and 0 an empty one).
       dtypes: the inferred dtypes, where the caller has them; float32 is assumed elsewhere.
+      np_shape: numpy's shape semantics, for what is given, declared and returned.
     """
     engine: _Engine[tuple[int, ...]] = _Engine(graph, merge_shapes, is_complete, ShapeError, "shape")
     for v in graph.inputs:
-        shape, declared = given.get(v), declared_shape(v)
+        shape, declared = given.get(v), declared_shape(v, np_shape)
+        shape = exchange(shape) if np_shape else shape
         try:
-            engine.seed(v, merge_shapes(shape, declared) if declared else shape)
+            engine.seed(v, merge_shapes(shape, declared))
         except Contradiction:
             engine.seed(v, shape)
 
@@ -280,13 +307,18 @@ def infer_shapes(
         node: Node, ins: list[ShapeLike], outs: list[ShapeLike]
     ) -> tuple[Sequence[ShapeLike], Sequence[ShapeLike]]:
         types = ["float32"] * len(ins) if dtypes is None else [dtypes[e] or "float32" for e in node.inputs]
-        return _shapes_of(node, ins, outs, types)
+        return _shapes_of(node, ins, outs, types, np_shape)
 
-    return engine.run(rule)
+    found = engine.run(rule)
+    if np_shape:
+        found.np_shape = True
+        for n, shapes in found.values.items():
+            found.values[n] = [exchange(s) for s in shapes]
+    return found
 
 
 def _shapes_of(
-    node: Node, ins: list[ShapeLike], outs: list[ShapeLike], dtypes: list[str]
+    node: Node, ins: list[ShapeLike], outs: list[ShapeLike], dtypes: list[str], np_shape: bool
 ) -> tuple[Sequence[ShapeLike], Sequence[ShapeLike]]:
     op = node.op
     assert op is not None
@@ -298,17 +330,26 @@ def _shapes_of(
     new_ins: list[ShapeLike] = ins
     if op.infer_inputs is not None:
         extra = {"subgraphs": subs} if subs else {}
-        hints = list(op.infer_inputs(params, list(ins), list(outs), **extra))
+        hints = list(op.infer_inputs(params, _for_rules(ins), _for_rules(outs), **extra))
         new_ins = [_merge_input(node, i, a, b) for i, (a, b) in enumerate(zip(ins, hints, strict=True))]
     if op.infer_outputs is not None:
-        return new_ins, _pad(list(op.infer_outputs(params, list(new_ins))), len(outs))
+        found = list(op.infer_outputs(params, _for_rules(new_ins)))
+        # What parameters alone say is meant as written: under numpy's semantics a 0 among them is an empty axis.
+        return new_ins, _pad([exchange(s) for s in found] if np_shape and not ins else _for_rules(found), len(outs))
     out_shapes = None
     if "out_shapes" in op.asks:
         if not all(is_complete(o) for o in outs):
             return new_ins, outs
-        out_shapes = tuple(o for o in outs if o is not None)
-    found = evaluate_shapes(op, params, new_ins, dtypes, out_shapes=out_shapes, subgraphs=subs)
+        out_shapes = tuple(tuple(max(d, 0) for d in o) for o in outs if o is not None)
+    found = evaluate_shapes(
+        op, params, new_ins, dtypes, out_shapes=out_shapes, subgraphs=subs, empty=EMPTY if np_shape else 0
+    )
     return new_ins, outs if found is None else _pad(found[: len(outs)], len(outs))
+
+
+def _for_rules(shapes: Sequence[ShapeLike]) -> list[ShapeLike]:
+    """Shapes as an op's own inference takes them: it need not know of empty axes, and leaves them to evaluation."""
+    return [None if s is None else tuple(max(d, 0) for d in s) for s in shapes]
 
 
 def _merge_input(node: Node, i: int, have: ShapeLike, want: ShapeLike) -> ShapeLike:
@@ -317,7 +358,7 @@ def _merge_input(node: Node, i: int, have: ShapeLike, want: ShapeLike) -> ShapeL
     except Contradiction:
         names = node.input_names
         raise ShapeError(
-            f"argument {names[i]!r} ({node.inputs[i].output_name!r}): expected shape {want}, got {have}"
+            f"argument {names[i]!r} ({node.inputs[i].output_name!r}): expected shape {_show(want)}, got {_show(have)}"
         ) from None
 
 
@@ -334,7 +375,7 @@ def _same(node: Node, ins: list[ShapeLike], outs: list[ShapeLike]) -> tuple[Sequ
             names = node.input_names
             where = f"argument {names[i]!r}" if i < len(ins) else f"output {i - len(ins)}"
             raise ShapeError(
-                f"{where}: expected shape {found}, got {s}; the operator needs equal shapes"
+                f"{where}: expected shape {_show(found)}, got {_show(s)}; the operator needs equal shapes"
                 f" (broadcast_* operators stretch)"
             ) from None
     return [found] * len(ins), [found] * len(outs)
@@ -348,9 +389,9 @@ def _broadcast(node: Node, ins: list[ShapeLike]) -> ShapeLike:
     out = []
     for axis in range(-rank, 0):
         dims = [s[axis] for s in known if -axis <= len(s)]
-        wide = {d for d in dims if d > 1}
+        wide = {d for d in dims if d not in (0, 1)}
         if len(wide) > 1:
-            raise ShapeError(f"shapes {' and '.join(map(str, known))} cannot be broadcast together")
+            raise ShapeError(f"shapes {' and '.join(map(_show, known))} cannot be broadcast together")
         out.append(wide.pop() if wide else (0 if 0 in dims else 1))
     return tuple(out)
 

@@ -85,7 +85,8 @@ class Op:
       eager: the result's shape depends on values, so graphs with it run node by node instead of compiled.
       num_subgraphs: how many subgraphs a node of it has.
       infer_outputs: (params, input shapes) -> output shapes, only where the shape depends on values or is costly to
-        evaluate; None: the rule is evaluated abstractly.
+        evaluate; None: the rule is evaluated abstractly. A -1 in them is unknown; a 0 is so too, except that numpy's
+        shape semantics read it as an empty axis where the op has no inputs and its parameters say it.
       aux_in_forward: its auxiliary states change with every forward pass (optimizer updates), not with a backward one.
     """
 

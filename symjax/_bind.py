@@ -13,7 +13,7 @@ import numpy as np
 from symjax.context import Context
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
-from symjax.lowering.infer import Inferred, evaluate_outputs, infer_shapes, infer_types, is_complete
+from symjax.lowering.infer import Inferred, evaluate_outputs, infer_shapes, infer_types
 from symjax.lowering.trace import lower_graph, needs_shapes
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import class_of, to_device
@@ -22,6 +22,7 @@ from symjax.sparse.row_sparse import RowSparse
 from symjax.sparse.storage import Storage, infer_storage
 from symjax.symbol._infer import dtype_name
 from symjax.symbol.symbol import Symbol
+from symjax.util import is_np_shape
 
 REQS = {"null": 0, "write": 1, "add": 3}
 
@@ -47,14 +48,14 @@ class Bound:
                 raise BindError(f"reshape: {k!r} is not an argument.{did_you_mean(k, names)}")
         given = {n: tuple(shapes[n.name]) for n in graph.arguments if n.name in shapes}
         types = infer_types(graph, {n: a._dtype.name for n, a in zip(graph.arguments, self.args, strict=True)})
-        found = infer_shapes(graph, given, types)
+        found = infer_shapes(graph, given, types, is_np_shape())
         found.check()
         args, grads, aux = [], [], []
         for n, a, g in zip(graph.arguments, self.args, self.grads, strict=True):
-            args.append(_resize(n.name, a, found[Entry(n, 0)], partial or n.name in shapes, up, ctx))
+            args.append(_resize(n, a, found, partial or n.name in shapes, up, ctx))
             grads.append(g if g is None or args[-1] is a else zeros(args[-1].shape, g._dtype, ctx, g.stype))
         for n, a in zip(graph.aux_states, self.aux, strict=True):
-            aux.append(_resize(n.name, a, found[Entry(n, 0)], partial, up, ctx))
+            aux.append(_resize(n, a, found, partial, up, ctx))
         return Bound(args, grads, aux, self.reqs, *_outputs(graph, found, types, args, aux), self.storage)
 
 
@@ -95,7 +96,7 @@ def _infer(
     pairs = [*zip(graph.arguments, args, strict=True), *zip(graph.aux_states, aux, strict=True)]
     types = infer_types(graph, {n: a._dtype.name for n, a in pairs})
     types.check()
-    shapes = infer_shapes(graph, {n: a.shape for n, a in pairs}, types)
+    shapes = infer_shapes(graph, {n: a.shape for n, a in pairs}, types, is_np_shape())
     shapes.check()
     return types, shapes
 
@@ -124,15 +125,17 @@ def simple_bind_arrays(
     )
     types.check()
     storage = infer_storage(graph, {n: stype_dict[n.name] for n in graph.inputs if stype_dict and n.name in stype_dict})
-    found = infer_shapes(graph, {n: tuple(shapes[n.name]) or None for n in graph.inputs if n.name in shapes}, types)
+    np_shape = is_np_shape()
+    given = {n: tuple(shapes[n.name]) for n in graph.inputs if n.name in shapes}
+    found = infer_shapes(graph, given if np_shape else {n: s or None for n, s in given.items()}, types, np_shape)
     found.check()
-    open_ = [n for n in graph.inputs if not is_complete(found[Entry(n, 0)])]
+    open_ = [n for n in graph.inputs if not found.is_known(Entry(n, 0))]
     if open_:
         listed = ", ".join(f"{n.name}: {found[Entry(n, 0)] or 'unknown'}" for n in open_)
         inputs = [n.name for n in graph.inputs]
         unused = "".join(f"\n  {k!r} is not an input.{did_you_mean(k, inputs)}" for k in shapes if k not in inputs)
         raise BindError(
-            f"simple_bind error: cannot decide the shapes of some arguments (0 means an unknown dimension); please "
+            f"simple_bind error: cannot decide the shapes of some arguments ({-np_shape:d} means an unknown dimension); please "
             f"provide them as keywords, such as {open_[0].name}=(2, 3): {listed}. Given: {dict(shapes)}{unused}"
         )
     share: set[str] = set(shared_arg_names or ())
@@ -193,12 +196,12 @@ def _outputs(
     fixed = {
         n: tuple(_known(s) for s in shapes.values[n])
         for n in needs_shapes(graph)
-        if all(map(is_complete, shapes.values[n]))
+        if all(shapes.is_known(Entry(n, i)) for i in range(len(shapes.values[n])))
     }
     outs = list(zip(shapes.outputs(), [t or "float32" for t in types.outputs()], strict=True))
-    if all(is_complete(s) for s, _ in outs):
+    if all(map(shapes.is_known, graph.outputs)):
         return [(_known(s), np.dtype(t)) for s, t in outs], fixed
-    # Inference reads a 0 as unknown, but arrays may really be empty: what the graph does with them decides.
+    # Classic inference reads a 0 as unknown, but arrays may really be empty: what the graph does with them decides.
     if any(n.op is not None and n.op.eager for n in graph.nodes):
         fn = lower_graph(graph, out_shapes=fixed)
         with jax.enable_x64(True):
@@ -259,10 +262,11 @@ def _arrays(what: str, given: Any, names: list[str], *, missing: bool) -> list[A
     return arrays
 
 
-def _resize(name: str, old: NDArray, shape: Any, allowed: bool, up: bool, ctx: Context) -> NDArray:
+def _resize(n: Node, old: NDArray, found: Inferred[Any], allowed: bool, up: bool, ctx: Context) -> NDArray:
+    name, shape = n.name, found[Entry(n, 0)]
     if old.shape == shape:
         return old
-    if not is_complete(shape):
+    if not found.is_known(Entry(n, 0)):
         raise BindError(f"reshape: the shape of {name!r} cannot be decided: {shape}")
     if not allowed:
         raise MXNetError(

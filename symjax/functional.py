@@ -12,9 +12,10 @@ import numpy as np
 
 from symjax.lowering.errors import BindError, MXNetError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
-from symjax.lowering.infer import Inferred, infer_shapes, infer_types, is_complete
+from symjax.lowering.infer import Inferred, infer_shapes, infer_types
 from symjax.lowering.trace import lower_graph, needs_shapes
 from symjax.sparse.taps import WatchedTable, read_watched
+from symjax.util import is_np_shape
 
 if TYPE_CHECKING:
     from symjax.symbol.symbol import Symbol
@@ -122,7 +123,7 @@ def _values(
         types.check()
         known = {n: tuple(a.shape) for n, a in have.items()}
         known.update({n: tuple(shapes[n.name]) for n in graph.inputs if n.name in shapes})
-        found = infer_shapes(graph, known, types)
+        found = infer_shapes(graph, known, types, is_np_shape())
         found.check()
     params: dict[str, jax.Array] = {}
     aux: dict[str, jax.Array] = {}
@@ -135,7 +136,7 @@ def _values(
             if value is None:
                 assert found is not None and types is not None
                 shape = found[Entry(n, 0)]
-                if not is_complete(shape):
+                if not found.is_known(Entry(n, 0)):
                     missing.append(n.name)
                     continue
                 value = jnp.zeros(shape, types[Entry(n, 0)] or "float32")
@@ -249,7 +250,7 @@ def _infer_call(graph: Graph, values: Mapping[Node, Any], strict: bool = False) 
     """Infers the shapes of a call. Dtypes that MXNet refuses are reported when `strict`, or if shapes fail too."""
     with jax.enable_x64(True):
         types = infer_types(graph, {n: _dtype(v).name for n, v in values.items()})
-    shapes = infer_shapes(graph, {n: _shape(v) for n, v in values.items()}, types)
+    shapes = infer_shapes(graph, {n: _shape(v) for n, v in values.items()}, types, is_np_shape())
     if strict or shapes.problems:
         types.check()
     shapes.check()
@@ -268,6 +269,6 @@ def label_nodes(graph: Graph) -> set[Node]:
 
 def _stand_in(n: Node, labels: set[Node], shapes: Inferred[Any]) -> Any:
     shape = shapes[Entry(n, 0)]
-    if n not in labels or not is_complete(shape):
+    if n not in labels or not shapes.is_known(Entry(n, 0)):
         raise BindError(f"input {n.name!r} is missing: pass it by name")
     return jnp.zeros(shape, "float32")

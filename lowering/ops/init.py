@@ -96,14 +96,19 @@ def zeros_without_dtype(p: ZerosWithoutDtypeParams, *, out_shapes: OutShapes = N
 
 
 class FullParams(Params):
-    shape: Shape | None = param(None, doc="Shape; None, () or a 0 in it is filled from what consumes the array.")
+    shape: Shape | None = param(None, doc="Shape; None or a 0 in it is filled from what consumes it; () is a scalar.")
     ctx: str = param("", doc=_CTX)
     dtype: DType = param("float32", doc="Type.")
     value: float = param(doc="The value of every element.", traced=True)
 
 
+def as_written(p: Any, ins: Sequence[ShapeLike]) -> Sequence[ShapeLike]:
+    """Output shapes of an op whose `shape` of () is a scalar; only -1 (and None) is unknown under numpy's semantics."""
+    return [p.shape]
+
+
 @op("_full", aliases=("_npi_full",), params=FullParams, inputs=(), infer_types=output_dtype("float32"),
-    infer_outputs=shape_outputs)
+    infer_outputs=as_written)
 def full(p: FullParams, *, out_shapes: OutShapes = None) -> Array:
     """Returns an array of one value (truncated for integer types)."""
     return jnp.broadcast_to(scalar_as(p.value, p.dtype), known_shape(p.shape, out_shapes))
@@ -145,7 +150,7 @@ def _arange_length(p: ArangeParams) -> int:
 
 
 def _arange_shapes(p: ArangeParams, ins: Sequence[ShapeLike]) -> Sequence[ShapeLike]:
-    return [(0,) if _is_open(p) else (_arange_length(p),)]
+    return [(-1,) if _is_open(p) else (_arange_length(p),)]
 
 
 def progression(start: Any, step: Any, repeat: int, length: int, dtype: Any) -> Array:

@@ -11,9 +11,8 @@ import numpy as np
 
 from symjax.lowering.errors import DTypeError, MXNetError, did_you_mean
 from symjax.lowering.graph import Graph, Node
-from symjax.lowering.infer import Inferred, evaluate_outputs, infer_shapes, infer_types, is_complete
+from symjax.lowering.infer import Inferred, infer_shapes, infer_types, is_complete
 from symjax.lowering.params import NAMED_DTYPES
-from symjax.lowering.trace import needs_shapes
 from symjax.sparse.storage import infer_storage
 from symjax.util import is_np_shape
 
@@ -42,38 +41,15 @@ def numpy_type(name: str | None) -> Any:
 
 def infer_shape(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], *, partial: bool = False) -> Any:
     shapes = _given(graph, args, kwargs, _check_shape, "shape")
-    if is_np_shape():
-        return _infer_np_shape(graph, shapes, partial)
-    found = infer_shapes(graph, {n: tuple(s) if s else None for n, s in shapes.items()})
+    np_shape = is_np_shape()
+    found = infer_shapes(graph, shapes if np_shape else {n: s or None for n, s in shapes.items()}, np_shape=np_shape)
     found.check()
     results = found.of(graph.arguments), found.outputs(), found.of(graph.aux_states)
-    if not partial and not all(is_complete(s) for part in results for s in part):
-        _warn_unknown(graph, found, is_complete, "shape", " (0s in shape means unknown dimensions)")
+    if not partial and not all(is_complete(s, np_shape) for part in results for s in part):
+        note = f" ({'-1' if np_shape else '0'}s in shape means unknown dimensions)"
+        _warn_unknown(graph, found, lambda s: is_complete(s, np_shape), "shape", note)
         return None, None, None
-    return tuple([() if s is None else s for s in part] for part in results)
-
-
-def _infer_np_shape(graph: Graph, shapes: Mapping[Node, tuple[int, ...]], partial: bool) -> Any:
-    """Numpy semantics: () is a scalar and 0 an empty axis; -1 is an unknown dimension and None an unknown shape."""
-    found = infer_shapes(graph, {n: tuple(max(d, 0) for d in s) for n, s in shapes.items()})
-    found.check()
-    known = {n: tuple(shapes[n]) if n in shapes and -1 not in shapes[n] else found.values[n][0] for n in graph.inputs}
-    whole = {n: s for n, s in known.items() if s is not None and (n in shapes or 0 not in s) and -1 not in s}
-    outs: list[Any] = found.outputs()
-    if len(whole) == len(known) and not all(is_complete(s) for s in outs):
-        fixed = {n: tuple(found.values[n]) for n in needs_shapes(graph)}
-        outs = [s for s, _ in evaluate_outputs(graph, {n: (s, "float32") for n, s in whole.items()}, fixed)]
-    elif len(whole) != len(known):
-        if not partial:
-            _warn_unknown(graph, found, is_complete, "shape", " (-1s in shape means unknown dimensions)")
-            return None, None, None
-        outs = [_np_unknown(s) for s in outs]
-    inputs = {n: s if n in whole else _np_unknown(s) for n, s in known.items()}
-    return [inputs[n] for n in graph.arguments], outs, [inputs[n] for n in graph.aux_states]
-
-
-def _np_unknown(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    return None if shape is None else tuple(d or -1 for d in shape)
+    return tuple([() if s is None and not np_shape else s for s in part] for part in results)
 
 
 def infer_type(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], *, partial: bool = False) -> Any:

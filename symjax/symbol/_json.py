@@ -12,6 +12,7 @@ from symjax.lowering.errors import GraphFormatError, GraphParamError, MXNetError
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.params import NoParams
 from symjax.symbol._legacy import upgrade_node
+from symjax.util import is_np_shape
 
 VERSION = 10901
 """The MXNet version that written files name: 1.9.1."""
@@ -26,7 +27,7 @@ _MAX_UNKNOWN_OUTPUTS = 1024
 
 
 def dumps(graph: Graph) -> str:
-    """Returns the JSON text of a graph."""
+    """Returns the JSON text of a graph; numpy's shape semantics, where they are on, are noted in it."""
     return _write_graph(graph, 0)
 
 
@@ -42,9 +43,14 @@ def _write_graph(graph: Graph, indent: int) -> str:
         f'{pad}"arg_nodes": {_array([str(i) for i, n in enumerate(nodes) if n.is_variable], indent + 2)}',
         f'{pad}"node_row_ptr": {_array([str(i) for i in row_ptr], indent + 2)}',
         f'{pad}"heads": {_array(heads, indent + 2)}',
-        f'{pad}"attrs": {{"mxnet_version": ["int", {VERSION}]}}',
+        f'{pad}"attrs": {_graph_attrs(pad)}',
     ]
     return "{\n" + ", \n".join(parts) + "\n" + " " * indent + "}"
+
+
+def _graph_attrs(pad: str) -> str:
+    version = f'"mxnet_version": ["int", {VERSION}]'
+    return f'{{\n{pad}  "is_np_shape": ["int", 1], \n{pad}  {version}\n{pad}}}' if is_np_shape() else f"{{{version}}}"
 
 
 def _write_node(graph: Graph, n: Node, indent: int) -> str:
