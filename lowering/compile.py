@@ -8,15 +8,18 @@ told apart by JAX's own cache.
 from __future__ import annotations
 
 import collections
+import functools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symjax.lowering.errors import MXNetError
 from symjax.lowering.graph import Graph, Node
+from symjax.lowering.host import take_error
 from symjax.lowering.row_gradients import GradientPlan, TouchedRows, converters, stored
 from symjax.lowering.trace import lower_graph, needs_key
 from symjax.sparse.elementwise import at_stored
@@ -47,8 +50,14 @@ class Program:
         self.needs_key = needs_key(graph)
         # A shape that depends on values is known only while running: such a graph runs node by node.
         self.eager = any(n.op is not None and n.op.eager for n in graph.nodes)
-        self.forward = self._forward if self.eager else jax.jit(self._forward, static_argnums=(3,))
+        self.calls_host = any(n.op is not None and n.op.host for n in graph.nodes)
+        self.forward = self.compiled(self._forward, static_argnums=(3,))
         self.steps: dict[Any, Step] = {}
+
+    def compiled(self, f: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        """Returns a function of this program as it runs: compiled if it can be, its operators' exceptions told."""
+        made = f if self.eager else jax.jit(f, **options)
+        return reporting(made) if self.calls_host else made
 
     def _forward(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> Any:
         return self.fn(args, aux, wrap_key(key), train)
@@ -73,7 +82,7 @@ class Step:
         self, program: Program, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool, plans: Plans
     ) -> None:
         self.program, self.wrt, self.add, self.train, self.plans = program, wrt, add, train, plans
-        jit: Any = (lambda f: f) if program.eager else jax.jit
+        jit = program.compiled
         self.fused, self.forward, self.backward = jit(self._fused), jit(self._vjp), jit(self._backward)
         tables = {i: p for i, p in zip(wrt, plans, strict=True) if p.way == "rows"}
         self.uncast = converters(program.graph, [program.graph.arguments[i] for i in wrt])
@@ -137,6 +146,25 @@ def _cotangent(out: Any, head: Any) -> Any:
     if head is None:
         return jnp.ones(part.shape, part.dtype)
     return jnp.asarray(dense(head) if part is out else at_stored(out, dense(head)), part.dtype)
+
+
+def reporting(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a call that waits for its results and raises what an operator raised on the host, as an MXNetError."""
+
+    @functools.wraps(call)
+    def waiting(*args: Any) -> Any:
+        take_error()
+        try:
+            return jax.block_until_ready(call(*args))
+        except jax.errors.JaxRuntimeError as e:
+            found = take_error()
+            if found is None:
+                raise
+            name, error = found
+            text = f"Error in custom operator {name}: {type(error).__name__}: {error}"
+            raise MXNetError(text) from error if error.__traceback__ is not None else e
+
+    return waiting
 
 
 def wrap_key(data: Any) -> Any:

@@ -90,6 +90,12 @@ class Node:
     def input_names(self) -> tuple[str, ...]:
         return () if self.op is None else self.op.input_names(self.params)
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether its gradient ignores the head gradient."""
+        loss = self.op is not None and self.op.is_loss
+        return loss(self.params) if callable(loss) else loss
+
     def aux_positions(self) -> Iterator[int]:
         """Yields the positions of the inputs that the op updates."""
         aux = () if self.op is None else self.op.aux_names(self.params)

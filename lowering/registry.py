@@ -80,7 +80,8 @@ class Op:
       shape: SAME, BROADCAST or None.
       infer_inputs: (params, input shapes, output shapes) -> input shapes, for what forward evaluation cannot know.
       infer_types: (params, input dtypes, output dtypes) -> both; None: all are one type.
-      is_loss: its gradient ignores the head gradient, so `backward()` needs none for it.
+      is_loss: whether its gradient ignores the head gradient, so that `backward()` needs none for it; or a function of
+        the parameters that says so (see `Node.is_loss`).
       input_attrs: hidden attributes that an implicitly created input variable gets, by input name.
       eager: the result's shape depends on values, so graphs with it run node by node instead of compiled.
       num_subgraphs: how many subgraphs a node of it has.
@@ -88,6 +89,9 @@ class Op:
         evaluate; None: the rule is evaluated abstractly. A -1 in them is unknown; a 0 is so too, except that numpy's
         shape semantics read it as an empty axis where the op has no inputs and its parameters say it.
       aux_in_forward: its auxiliary states change with every forward pass (optimizer updates), not with a backward one.
+      host: its work is done by Python on the host (user's code, image files), so it needs one beside every device.
+      origin: "" for MXNet's own operators, otherwise the fork or plug-in that has it.
+      unregistered: (attribute text of a node) -> what the node names that nobody registered, or None.
     """
 
     name: str
@@ -102,7 +106,7 @@ class Op:
     shape: ShapeTrait | None
     infer_inputs: InferInputs | None
     infer_types: InferTypes | None
-    is_loss: bool
+    is_loss: bool | Callable[[Any], bool]
     input_attrs: Mapping[str, Mapping[str, str]]
     infer_outputs: Callable[[Any, list[ShapeLike]], Sequence[ShapeLike]] | None
     all_inputs: tuple[str, ...]
@@ -112,6 +116,9 @@ class Op:
     aux_in_forward: bool = False
     eager: bool = False
     num_subgraphs: int = 0
+    host: bool = False
+    origin: str = ""
+    unregistered: Callable[[Mapping[str, str]], str | None] | None = None
 
     def __call__(self, params: Any, *inputs: Any, **asked: Any) -> Any:
         return self.rule(params, *inputs, **asked)
@@ -159,7 +166,7 @@ def op(
     shape: ShapeTrait | None = None,
     infer_inputs: InferInputs | None = None,
     infer_types: InferTypes | None = None,
-    is_loss: bool = False,
+    is_loss: bool | Callable[[Any], bool] = False,
     input_attrs: Mapping[str, Mapping[str, str]] | None = None,
     infer_outputs: Callable[[Any, list[ShapeLike]], Sequence[ShapeLike]] | None = None,
     all_inputs: Sequence[str] | None = None,
@@ -167,6 +174,9 @@ def op(
     aux_in_forward: bool = False,
     eager: bool = False,
     num_subgraphs: int = 0,
+    host: bool = False,
+    origin: str = "",
+    unregistered: Callable[[Mapping[str, str]], str | None] | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Registers the decorated lowering rule as an operator; see the module's text and `Op`.
 
@@ -216,6 +226,9 @@ def op(
             aux_in_forward=aux_in_forward,
             eager=eager,
             num_subgraphs=num_subgraphs,
+            host=host,
+            origin=origin,
+            unregistered=unregistered,
         )
         if bool(num_subgraphs) != ("subgraphs" in made.asks):
             raise MXNetError(f"operator {name!r}: num_subgraphs is {num_subgraphs}, but its rule asks for "

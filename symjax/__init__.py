@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 _absent.install()
 
 _MODULES = ("attribute", "autograd", "base", "context", "contrib", "dlpack", "executor", "initializer", "interop",
-            "io", "kvstore", "libinfo", "lowering", "lr_scheduler", "model", "name", "ndarray", "optimizer", "random",
-            "registry", "sparse", "symbol", "util")
+            "io", "kvstore", "libinfo", "lowering", "lr_scheduler", "model", "name", "ndarray", "operator", "optimizer",
+            "random", "registry", "sparse", "symbol", "util")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
     "current_context": "context", "gpu": "context", "gpu_memory_info": "context", "num_gpus": "context",
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         lr_scheduler,
         name,
         ndarray,
+        operator,
         optimizer,
         random,
         registry,

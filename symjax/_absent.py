@@ -32,7 +32,6 @@ ABSENT: dict[str, str] = {
         f"{_LATER}; what there is works through symbols, executors and NDArrays (mx.sym, simple_bind, mx.nd)",
     ),
     **dict.fromkeys(("gluon", "numpy", "numpy_extension", "numpy_dispatch_protocol"), _PORT),
-    "operator": "not supported: register a JAX function as an operator with symjax.lowering.registry.op",
     "engine": "not needed: XLA schedules the work, and there is nothing to tune",
     "executor_manager": "not supported: place arrays with jax.device_put and a NamedSharding (docs/from-mxnet.md)",
     "library": "not supported: register a JAX function as an operator with symjax.lowering.registry.op",

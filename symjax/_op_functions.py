@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from symjax._absent import ABSENT
 from symjax.base import _Null
 from symjax.lowering import registry
 from symjax.lowering.errors import ArgumentError, did_you_mean
@@ -126,10 +125,14 @@ def docstring(op: Op, tensor: str, name: str | None = None) -> str:
 
 
 class Bound(NamedTuple):
-    """The arguments of a call: tensors in the op's order (None where one was left out), and everything else."""
+    """The arguments of a call: tensors in the op's order (None where one was left out), and everything else.
+
+    Where the names of the inputs depend on the parameters, those given by name are in `named`.
+    """
 
     inputs: list[Any]
     rest: dict[str, Any]
+    named: dict[str, Any] = {}
 
 
 def binder(
@@ -144,6 +147,7 @@ def binder(
     count = len(ins.names)
     position = {n: i for i, n in enumerate(ins.names)}
     after = (*op.params.__specs__, *tail)
+    by_parameters = op.all_inputs[:1] == ("*data",) and not op.variadic
 
     def check(values: Sequence[Any]) -> None:
         for i, v in enumerate(values):
@@ -159,8 +163,9 @@ def binder(
             args = tuple(args[0])
         check(args)
         tensors = [k for k, v in kwargs.items() if k not in tail and is_tensor(v)]
-        named = [kwargs.pop(k) for k in tensors]
-        return Bound([*args, *named], {k: v for k, v in kwargs.items() if v is not _Null})
+        named = {k: kwargs.pop(k) for k in tensors}
+        rest = {k: v for k, v in kwargs.items() if v is not _Null}
+        return Bound(list(args), rest, named) if by_parameters else Bound([*args, *named.values()], rest)
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
         inputs = list(args[:count])
@@ -206,8 +211,6 @@ def finder(package: str, make: Callable[[Op, str, str], Callable[..., Any]]) -> 
         op = find_in(namespace, name)
         module = f"{package}.{namespace}"
         if op is None:
-            if name == "Custom":
-                raise AttributeError(f"{module}.Custom is {ABSENT['operator']}")
             shown = {*names_in(namespace), *vars(sys.modules.get(module, object))}
             near = "" if name.startswith("__") else did_you_mean(name, sorted(n for n in shown if n[:2] != "__"))
             raise AttributeError(f"module {module!r} has no operator {name!r}.{near}")

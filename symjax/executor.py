@@ -484,4 +484,4 @@ def _by_name(names: Sequence[str], arrays: Sequence[Any], what: str) -> dict[str
 
 
 def _needs_no_head(graph: Graph, e: Any) -> bool:
-    return e.node.op is not None and e.node.op.is_loss
+    return e.node.is_loss

@@ -263,7 +263,7 @@ def label_nodes(graph: Graph) -> set[Node]:
     for n in graph.nodes:
         for i, e in enumerate(n.inputs):
             if e.node.is_variable:
-                readers.setdefault(e.node, []).append(n.op is not None and n.op.is_loss and i > 0)
+                readers.setdefault(e.node, []).append(n.is_loss and i > 0)
     return {n for n, uses in readers.items() if all(uses)}
 
 

@@ -66,7 +66,7 @@ def to_json(op: Any) -> dict[str, Any]:
                    "default": None if s.required else to_text(s.default), "doc": s.field.doc}
                   for n, s in op.params.__specs__.items()]  # fmt: skip
     return {"name": op.name, "aliases": list(op.aliases), "inputs": list(ins.names), "variable_inputs": ins.variadic,
-            "auxiliary_states": _aux(op), "outputs": _outputs(op), "parameters": parameters, "loss": op.is_loss,
+            "auxiliary_states": _aux(op), "outputs": _outputs(op), "parameters": parameters, "loss": op.is_loss is True, "host": op.host, "origin": op.origin or "MXNet",
             "doc": op.doc}  # fmt: skip
 
 

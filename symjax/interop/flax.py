@@ -336,7 +336,7 @@ def _without_loss_heads(symbol: Symbol) -> Symbol:
     """Replaces each output that is a loss head by the head's first input. BlockGrad stays: it is no loss."""
 
     def below(e: Entry) -> Entry:
-        while e.node.op is not None and e.node.op.is_loss and e.node.op.name != "BlockGrad" and e.node.inputs:
+        while e.node.op is not None and e.node.is_loss and e.node.op.name != "BlockGrad" and e.node.inputs:
             e = e.node.inputs[0]
         return e
 

@@ -121,6 +121,12 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
 
 
+def forget(op: Op) -> None:
+    """Drops the compiled calls of an op whose meaning has changed."""
+    for key in [k for k in _entries if k[0] is op]:
+        del _entries[key]
+
+
 def _refuse_fallback(op: Op, params: Any, inputs: Sequence[Any]) -> None:
     stypes = tuple([x.stype for x in inputs])
     if any(s != "default" for s in stypes) and rules.decide(op, params, stypes) is None:

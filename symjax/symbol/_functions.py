@@ -22,7 +22,7 @@ def make_function(op: Op, name: str, module: str) -> Callable[..., Any]:
     hint = name.lower()
 
     def function(*args: Any, **kwargs: Any) -> Symbol:
-        inputs, rest = bind(args, kwargs)
+        inputs, rest, by_name = bind(args, kwargs)
         node_name, attr = rest.pop("name", None), rest.pop("attr", None)
         rest.pop("out", None)
         attrs = {k: attr_text(k, v) for k, v in rest.items()}
@@ -30,7 +30,7 @@ def make_function(op: Op, name: str, module: str) -> Callable[..., Any]:
             named = {n: s._entry for n, s in zip(input_names, inputs, strict=False) if s is not None}
             given = []
         else:
-            named, given = {}, [s._entry for s in inputs]
+            named, given = {n: s._entry for n, s in by_name.items()}, [s._entry for s in inputs]
         return Symbol._of(create_node(op, given, named, attrs, node_name, hint, attr).entries())
 
     function.__name__ = function.__qualname__ = name

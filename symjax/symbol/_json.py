@@ -194,7 +194,7 @@ class _Reader:
                 f"{self.source}: {len(first)} operator(s) are not registered:\n"
                 + "\n".join(lines)
                 + "\n`symjax check` opens the graph all the same; register missing ones with "
-                "symjax.lowering.registry.op."
+                "symjax.lowering.registry.op, those of Custom nodes with mx.operator.register."
             )
         if self.problems:
             raise GraphParamError(f"{self.source}: " + "\n".join(self.problems))
@@ -274,14 +274,15 @@ class _Reader:
         if not isinstance(subgraphs, list):
             raise self.fail(f"{where} ({name})", "'subgraphs' must be a list")
         graphs = [self.graph(g, depth + 1) for g in subgraphs]
-        return Node(self._op(op, name), name, attrs, (), graphs)
+        return Node(self._op(op, name, attrs), name, attrs, (), graphs)
 
-    def _op(self, op: str, node: str) -> registry.Op | None:
+    def _op(self, op: str, node: str, attrs: Mapping[str, str]) -> registry.Op | None:
         if op == "null":
             return None
         hit = registry.find(op)
-        if hit is None:
-            self.unknown.append((op, node))
+        lacking = hit.unregistered(attrs) if hit is not None and hit.unregistered is not None else None
+        if hit is None or lacking:
+            self.unknown.append((f"{op} with {lacking}" if lacking else op, node))
             return self.stand_ins.setdefault(op, UnknownOp(op)).op
         return hit
 

@@ -50,7 +50,7 @@ def labels(graph: Graph) -> set[Node]:
     return {
         v
         for v, uses in readers(graph).items()
-        if uses and all(n.op is not None and n.op.is_loss and i > 0 for n, i in uses)
+        if uses and all(n.is_loss and i > 0 for n, i in uses)
     }
 
 
