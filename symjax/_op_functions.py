@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -132,7 +133,7 @@ class Bound(NamedTuple):
 
     inputs: list[Any]
     rest: dict[str, Any]
-    named: dict[str, Any] = {}
+    named: Mapping[str, Any] = types.MappingProxyType({})
 
 
 def binder(

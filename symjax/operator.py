@@ -1,4 +1,4 @@
-"""Operators written in Python: `mx.operator.register`, `CustomOp`, `CustomOpProp`, and the older `NumpyOp`, `NDArrayOp`.
+"""Operators written in Python: `register`, `CustomOp`, `CustomOpProp`, and the older `NumpyOp`, `NDArrayOp`.
 
     @mx.operator.register("scale")
     class ScaleProp(mx.operator.CustomOpProp):
@@ -21,20 +21,18 @@ from __future__ import annotations
 
 import collections
 import itertools
-import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
-from symjax.context import Context, cpu
+from symjax._python_operators import PropType, PythonType, on_cpu
+from symjax.context import Context
 from symjax.lowering import host as _custom
 from symjax.lowering import registry as _ops
-from symjax.lowering.errors import MissingLoweringError, MXNetError, ShapeError
+from symjax.lowering.errors import MXNetError
 from symjax.ndarray import dispatch as _dispatch
-from symjax.ndarray import storage as _storage
-from symjax.ndarray import tape as _tape
 from symjax.ndarray.ndarray import NDArray
 from symjax.symbol.symbol import Symbol
 
@@ -176,235 +174,11 @@ def register(reg_name: str) -> Callable[[P], P]:
     def do_register(prop_cls: P) -> P:
         if not (isinstance(prop_cls, type) and issubclass(prop_cls, CustomOpProp)):
             raise TypeError(f"register({reg_name!r}): expected a subclass of CustomOpProp, got {prop_cls!r}")
-        _custom.register_type(reg_name, lambda kwargs: _PropType(prop_cls(**kwargs), reg_name))
+        _custom.register_type(reg_name, lambda kwargs: PropType(prop_cls(**kwargs), reg_name))
         _dispatch.forget(_ops.get("Custom"))
         return prop_cls
 
     return do_register
-
-
-# ---- between NumPy, which lowering speaks, and NDArrays
-
-
-def _nd(value: np.ndarray) -> NDArray:
-    return NDArray._from_jax(_storage.to_device(value, cpu()), cpu())
-
-
-def _parts(found: Any, what: str, counts: tuple[int, int, int]) -> tuple[Any, Any, Any]:
-    """The lists that an infer function returns, the last of which may be left out."""
-    parts = tuple(found)
-    if len(parts) == 2:
-        parts = (*parts, [])
-    if len(parts) != 3:
-        raise ShapeError(f"{what} must return 2 or 3 lists, it returned {len(parts)}")
-    for part, n, name in zip(parts, counts, ("inputs", "outputs", "auxiliary states"), strict=True):
-        if len(part) != n:
-            raise ShapeError(f"{what} returned {len(part)} entries for the {n} {name}")
-    return parts
-
-
-class _PropType:
-    """A CustomOpProp as lowering sees it."""
-
-    def __init__(self, prop: CustomOpProp, name: str) -> None:
-        self.prop, self.name = prop, name
-        self.arguments = tuple(prop.list_arguments())
-        self.outputs = tuple(prop.list_outputs())
-        self.aux = tuple(prop.list_auxiliary_states())
-        self._made: dict[Any, _HostOp] = {}
-        self._lock = threading.Lock()
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        return len(self.arguments), len(self.outputs), len(self.aux)
-
-    def infer_shape(self, ins: list[list[int]]) -> tuple[Any, Any, Any]:
-        return _parts(self.prop.infer_shape(ins), f"{self.name}: infer_shape", self.counts)
-
-    def infer_type(self, ins: list[Any]) -> tuple[Any, Any, Any]:
-        return _parts(self.prop.infer_type(ins), f"{self.name}: infer_type", self.counts)
-
-    def needs(self) -> frozenset[int]:
-        n_in, n_out, _ = self.counts
-        numbers = list(range(2 * n_out + n_in))
-        found = self.prop.declare_backward_dependency(numbers[:n_out], numbers[n_out:n_out + n_in],
-                                                      numbers[n_out + n_in:])
-        return frozenset(int(i) for i in found)
-
-    def create(self, ctx: Context, shapes: Any, dtypes: Any) -> CustomOp:
-        """Makes a new CustomOp."""
-        with ctx:
-            return self.prop.create_operator(ctx, [list(s) for s in shapes], [np.dtype(d).type for d in dtypes])
-
-    def operator(self, shapes: Any, dtypes: Any) -> _HostOp:
-        key = (tuple(shapes), tuple(dtypes))
-        with self._lock:
-            if key not in self._made:
-                self._made[key] = _HostOp(self.create(cpu(), shapes, dtypes))
-            return self._made[key]
-
-    def traceable(self, shapes: Any, dtypes: Any, train: bool) -> Callable[..., Any] | None:
-        return self.prop.create_jax_operator([list(s) for s in shapes], [np.dtype(d).type for d in dtypes], train)
-
-
-class _HostOp:
-    """A CustomOp on NumPy arrays."""
-
-    def __init__(self, made: CustomOp) -> None:
-        self.op = made
-
-    def forward(self, train: bool, inputs: Any, aux: Any, outs: Any) -> tuple[list[Any], list[Any]]:
-        out_data, states = [_nd(o) for o in outs], [_nd(a) for a in aux]
-        with cpu():
-            self.op.forward(is_train=train, req=["write"] * len(outs), in_data=[_nd(x) for x in inputs],
-                            out_data=out_data, aux=states)
-        return [o.asnumpy() for o in out_data], [a.asnumpy() for a in states]
-
-    def backward(self, reqs: Any, out_grads: Any, inputs: Any, outs: Any, aux: Any) -> list[Any]:
-        in_grad, states = [_nd(np.zeros_like(x)) for x in inputs], [_nd(a) for a in aux]
-        with cpu():
-            self.op.backward(req=list(reqs), out_grad=[_nd(g) for g in out_grads], in_data=[_nd(x) for x in inputs],
-                             out_data=[_nd(o) for o in outs], in_grad=in_grad, aux=states)
-        if any(not np.array_equal(a, s.asnumpy(), equal_nan=a.dtype.kind == "f")
-               for a, s in zip(aux, states, strict=True)):
-            warnings.warn(f"{type(self.op).__name__}.backward changes an auxiliary state; in a compiled graph forward "
-                          f"alone can", stacklevel=2)
-        return [g.asnumpy() for g in in_grad]
-
-
-# ---- mx.nd.Custom
-
-
-def call(*data: Any, op_type: str | None = None, out: Any = None, name: Any = None, **kwargs: Any) -> Any:
-    """Runs a registered operator on NDArrays.
-
-    Args:
-      *data: the inputs, auxiliary states last; they may also be given by name.
-      op_type: the name that it is registered under.
-      out: an NDArray, or one for each output, to write in place.
-      **kwargs: its parameters, and inputs by name.
-
-    Returns:
-      An NDArray, or a list of them for several outputs. An exception of the operator's Python passes through.
-    """
-    op = _ops.get("Custom")
-    named = {k: kwargs.pop(k) for k in list(kwargs) if isinstance(kwargs[k], NDArray)}
-    kwargs.pop("ctx", None)
-    attrs = {k: _dispatch.attr_text(v) for k, v in kwargs.items()}
-    params: Any = op.params.parse({**({} if op_type is None else {"op_type": op_type}), **attrs}, op.name)
-    kind: _PropType = params.host
-    inputs = _arranged(kind, data, named)
-    if kind.traceable([x.shape for x in inputs], [np.dtype(x.dtype) for x in inputs], _tape.STATE.training) is not None:
-        return _dispatch.invoke(op, inputs, params.to_attrs(), out)
-    outs = _Call(kind, inputs).run()
-    if out is None:
-        return outs[0] if len(outs) == 1 else outs
-    into = out if isinstance(out, (list, tuple)) else [out]
-    if len(into) != len(outs):
-        raise MXNetError(f"operator Custom ({op_type}): out= has {len(into)} arrays, the operator {len(outs)} outputs")
-    for dst, src in zip(into, outs, strict=True):
-        _tape.refuse_in_place(dst)
-        dst[:] = src
-        dst._tape = src._tape
-    return out
-
-
-def _arranged(kind: _PropType, data: Sequence[Any], named: dict[str, NDArray]) -> list[NDArray]:
-    names = (*kind.arguments, *kind.aux)
-    given = dict(zip(names, data, strict=False))
-    wrong = [k for k in named if k not in names or k in given]
-    given.update(named)
-    if wrong or len(data) > len(names) or len(given) < len(names):
-        raise MXNetError(f"operator Custom ({kind.name}): expected {len(names)} inputs ({', '.join(names)}), got "
-                         f"{len(data)} by position{' and ' if named else ''}{', '.join(named)}")
-    bad = next((n for n in names if not isinstance(given[n], NDArray)), None)
-    if bad is not None:
-        raise TypeError(f"operator Custom ({kind.name}): argument {bad!r} must be an NDArray, got "
-                        f"{type(given[bad]).__name__}")
-    return [given[n] for n in names]
-
-
-class _Call:
-    """One call on NDArrays: the operator made for it, and what its backward needs."""
-
-    def __init__(self, kind: _PropType, inputs: list[NDArray]) -> None:
-        self.kind, n = kind, len(kind.arguments)
-        self.ctx = inputs[0].context if inputs else cpu()
-        self.inputs, self.states = inputs[:n], inputs[n:]
-        self.stypes = ["default"] * len(kind.outputs)
-        if any(x.stype != "default" for x in self.inputs):
-            try:
-                self.stypes = list(kind.prop.infer_storage_type([x.stype for x in self.inputs])[1])
-            except MXNetError:  # it takes dense arrays alone
-                self.inputs = [x.tostype("default") for x in self.inputs]
-
-    def run(self) -> list[NDArray]:
-        recording, train = _tape.STATE.recording, _tape.STATE.training
-        shapes, types = [x.shape for x in self.inputs], [np.dtype(x.dtype) for x in self.inputs]
-        out_shapes = self.kind.infer_shape([list(s) for s in shapes])[1]
-        out_types = self.kind.infer_type([t.type for t in types])[1]
-        self.op = self.kind.create(self.ctx, [x.shape for x in (*self.inputs, *self.states)],
-                                   [np.dtype(x.dtype) for x in (*self.inputs, *self.states)])
-        outs = [_zeros(tuple(s), t, self.ctx, k) for s, t, k in zip(out_shapes, out_types, self.stypes, strict=True)]
-        plain = [_detached(x) for x in self.inputs]
-        with _Paused(train), self.ctx:
-            self.op.forward(is_train=train, req=["write"] * len(outs), in_data=plain, out_data=outs, aux=self.states)
-        sources = tuple(x._tape for x in self.inputs)
-        if recording and any(s is not None for s in sources):
-            self.plain, self.outs = plain, [_detached(o) for o in outs]
-            node = _tape.FunctionNode(self.pull, tuple(x._data for x in self.inputs), sources,
-                                      tuple((o.shape, np.dtype(o.dtype)) for o in outs))
-            for i, o in enumerate(outs):
-                o._tape = (node, i)
-        return outs
-
-    def pull(self, cotangents: Sequence[NDArray], create_graph: bool) -> list[NDArray | None]:
-        if create_graph:
-            raise MissingLoweringError(f"custom operator {self.kind.name!r} has no gradient of its gradient; give its "
-                                       f"CustomOpProp a create_jax_operator, which JAX can differentiate again")
-        given = iter(cotangents)
-        heads = [next(given) if np.dtype(o.dtype).kind in "fV" else _zeros(o.shape, o.dtype, self.ctx, "default")
-                 for o in self.outs]
-        needs = self.kind.needs()
-        heads = [g if i in needs else _zeros(g.shape, g.dtype, self.ctx, "default") for i, g in enumerate(heads)]
-        reqs = ["null" if x._tape is None else "write" for x in self.inputs]
-        grads = [_zeros(x.shape, x.dtype, self.ctx, k) for x, k in zip(self.inputs, self._gradient_stypes(), strict=True)]
-        with _Paused(True), self.ctx:
-            self.op.backward(req=reqs, out_grad=heads, in_data=self.plain, out_data=self.outs, in_grad=grads,
-                             aux=self.states)
-        return [None if r == "null" else g for g, r in zip(grads, reqs, strict=True)]
-
-    def _gradient_stypes(self) -> list[str]:
-        ins, outs = [x.stype for x in self.inputs], [o.stype for o in self.outs]
-        if not any(s != "default" for s in (*ins, *outs)):
-            return ins
-        return list(self.kind.prop.infer_storage_type_backward(list(outs), ins, outs, ["default"] * len(ins),
-                                                               [a.stype for a in self.states])[3])
-
-
-def _zeros(shape: tuple[int, ...], dtype: Any, ctx: Context, stype: str) -> NDArray:
-    from symjax._bind import zeros
-
-    return zeros(shape, np.dtype(dtype), ctx, stype)
-
-
-def _detached(x: NDArray) -> NDArray:
-    """The same contents in an array of its own, which later writes to `x` do not change."""
-    return type(x)._from_jax(x._data, x.context)
-
-
-class _Paused:
-    """Nothing inside is recorded."""
-
-    def __init__(self, training: bool) -> None:
-        self.now = training
-
-    def __enter__(self) -> None:
-        self.before = _tape.STATE.recording, _tape.STATE.training
-        _tape.STATE.recording, _tape.STATE.training = False, self.now
-
-    def __exit__(self, *_: Any) -> None:
-        _tape.STATE.recording, _tape.STATE.training = self.before
 
 
 # ---- the older classes
@@ -464,7 +238,7 @@ class PythonOp:
         from symjax.symbol import _internal
 
         self.info_ = format(next(self._numbers), "x")
-        _custom.register_instance(self.info_, _PythonType(self, wrap))
+        _custom.register_instance(self.info_, PythonType(self, wrap))
         return getattr(_internal, op_name)(*args, info=self.info_, **attrs, **kwargs)
 
 
@@ -481,62 +255,16 @@ class NDArrayOp(PythonOp):
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Symbol:
         """Makes a node of this object; see `PythonOp.get_symbol`."""
-        return self._node("_NDArray", _nd, args, kwargs)
+        return self._node("_NDArray", on_cpu, args, kwargs)
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
         """Which arrays `backward` reads, by the numbers given."""
         return [*(out_grad if self.need_top_grad() else ()), *in_data, *out_data]
 
 
-class _PythonType:
-    """A PythonOp as lowering sees it."""
-
-    aux: tuple[str, ...] = ()
-
-    def __init__(self, made: PythonOp, wrap: Callable[[np.ndarray], Any]) -> None:
-        self.made, self.wrap = made, wrap
-        self.arguments, self.outputs = tuple(made.list_arguments()), tuple(made.list_outputs())
-
-    def infer_shape(self, ins: list[list[int]]) -> tuple[Any, Any, Any]:
-        return _parts(self.made.infer_shape(ins), f"{type(self.made).__name__}.infer_shape",
-                      (len(self.arguments), len(self.outputs), 0))
-
-    def infer_type(self, ins: list[Any]) -> tuple[Any, Any, Any]:
-        return ins, [ins[0] if ins else np.float32] * len(self.outputs), []
-
-    def needs(self) -> frozenset[int]:
-        n_in, n_out = len(self.arguments), len(self.outputs)
-        numbers = list(range(2 * n_out + n_in))
-        parts = numbers[:n_out], numbers[n_out:n_out + n_in], numbers[n_out + n_in:]
-        if isinstance(self.made, NDArrayOp):
-            return frozenset(self.made.declare_backward_dependency(*parts))
-        return frozenset(numbers if self.made.need_top_grad() else numbers[n_out:])
-
-    def operator(self, shapes: Any, dtypes: Any) -> _PythonType:
-        return self
-
-    def traceable(self, shapes: Any, dtypes: Any, train: bool) -> None:
-        return None
-
-    def forward(self, train: bool, inputs: Any, aux: Any, outs: Any) -> tuple[list[Any], list[Any]]:
-        made = [self.wrap(o) for o in outs]
-        self.made.forward(in_data=[self.wrap(x) for x in inputs], out_data=made)
-        return [_numpy(m) for m in made], []
-
-    def backward(self, reqs: Any, out_grads: Any, inputs: Any, outs: Any, aux: Any) -> list[Any]:
-        made = [self.wrap(np.zeros_like(x)) for x in inputs]
-        self.made.backward(out_grad=[self.wrap(g) for g in out_grads], in_data=[self.wrap(x) for x in inputs],
-                           out_data=[self.wrap(o) for o in outs], in_grad=made)
-        return [_numpy(m) for m in made]
-
-
-def _numpy(x: Any) -> np.ndarray:
-    return x.asnumpy() if isinstance(x, NDArray) else np.asarray(x)
-
-
 # ---- what is registered
 
-OperatorArguments = collections.namedtuple("OperatorArguments", ["narg", "names", "types"])  # noqa: PYI024  # MXNet's
+OperatorArguments = collections.namedtuple("OperatorArguments", ["narg", "names", "types"])
 """The number of an operator's arguments (inputs, then parameters), their names and types."""
 
 

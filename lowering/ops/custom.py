@@ -18,6 +18,7 @@ from symjax.lowering.host import INSTANCES, TYPES, HostType, reporting, unregist
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
 
+
 class CustomParams(Params):
     """`op_type`, and whatever the registered operator takes; texts all of them."""
 
@@ -113,7 +114,7 @@ def infer_outputs(p: Any, ins: list[ShapeLike]) -> list[ShapeLike]:
 
 
 def infer_types(p: Any, ins: list[str | None], outs: list[str | None]) -> tuple[list[Any], list[Any]]:
-    """Types of everything, from the operator's infer_type; inputs of unknown type are taken to be of the first known."""
+    """Types of everything, from the operator's infer_type; inputs of unknown type are taken to be like the first."""
     n = len(p.host.arguments)
     known = next((t for t in ins[:n] if t), None)
     if known is None and n:

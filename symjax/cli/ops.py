@@ -66,7 +66,8 @@ def to_json(op: Any) -> dict[str, Any]:
                    "default": None if s.required else to_text(s.default), "doc": s.field.doc}
                   for n, s in op.params.__specs__.items()]  # fmt: skip
     return {"name": op.name, "aliases": list(op.aliases), "inputs": list(ins.names), "variable_inputs": ins.variadic,
-            "auxiliary_states": _aux(op), "outputs": _outputs(op), "parameters": parameters, "loss": op.is_loss is True, "host": op.host, "origin": op.origin or "MXNet",
+            "auxiliary_states": _aux(op), "outputs": _outputs(op), "parameters": parameters, "loss": op.is_loss is True,
+            "host": op.host, "origin": op.origin or "MXNet",
             "doc": op.doc}  # fmt: skip
 
 
@@ -87,8 +88,14 @@ def _outputs(op: Any) -> list[str] | None:
 def _list(state: State, ops: list[Any]) -> str:
     from symjax.cli._table import table
 
-    rows = [[op.name, ", ".join(op.aliases), op.doc.split("\n")[0]] for op in ops]
+    rows = [[op.name, ", ".join(op.aliases), _marks(op) + op.doc.split("\n")[0]] for op in ops]
     return table(state, ["operator", "aliases", "what it does"], rows) + f"\n\n{len(ops)} operators"
+
+
+def _marks(op: Any) -> str:
+    """"[BMXNet, host] ": whose operator it is if not MXNet's, and whether it runs on the host."""
+    marks = [m for m in (op.origin, "host" if op.host else "") if m]
+    return f"[{', '.join(marks)}] " if marks else ""
 
 
 def describe(state: State, op: Any) -> str:
@@ -102,6 +109,10 @@ def describe(state: State, op: Any) -> str:
         lines.append(f"Auxiliary states: {', '.join(found['auxiliary_states'])}")
     if found["outputs"]:
         lines.append(f"Outputs: {', '.join(found['outputs'])}")
+    if op.origin:
+        lines.append(f"Not an operator of MXNet: it is {op.origin}'s")
+    if op.host:
+        lines.append("Runs on the host: a graph with it needs Python beside the device, and cannot be exported")
     if op.aliases:
         lines.append(f"Aliases: {', '.join(op.aliases)}")
     places = [p for p in map(place, (op.name, *op.aliases)) if p is not None]

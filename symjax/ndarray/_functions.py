@@ -11,7 +11,7 @@ from symjax.lowering.registry import Op
 from symjax.ndarray.dispatch import invoke
 from symjax.ndarray.storage import NDArrayBase
 
-_PYTHON = {"Custom": "symjax.operator"}
+_PYTHON = {"Custom": "symjax._custom_call"}
 """Ops whose function is `call` of a module: on NDArrays, they run without being compiled."""
 
 
@@ -21,10 +21,7 @@ def _is_tensor(x: Any) -> bool:
 
 def make_function(op: Op, name: str, module: str) -> Callable[..., Any]:
     """Returns the NDArray function of an op, with MXNet's signature and a docstring from the registry."""
-    if op.name in _PYTHON:
-        function = _python_function(op.name)
-    else:
-        function = _invoking(op)
+    function = _python_function(op.name) if op.name in _PYTHON else _invoking(op)
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
     function.__doc__ = common.docstring(op, "NDArray", name)
