@@ -16,7 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from symjax.lowering.errors import DTypeError, ParamError
+from symjax.lowering.errors import DTypeError, ShapeError
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike
 
@@ -29,6 +29,9 @@ WHOLE = {"int8": 127.0, "uint8": 255.0}
 QUANTIZED = ("int8", "uint8")
 RANGE: ShapeLike = (1,)
 FLOAT = "float32"
+RANGED = ("output", "min_output", "max_output")
+Types = tuple[Sequence[str | None], Sequence[str | None]]
+Ends = tuple[Any, Any]
 
 _EXACT = 1 << 24
 """Sums of whole numbers below it are exact in float32, in any order."""
@@ -49,6 +52,11 @@ def calibrated(p: Any) -> tuple[float, float] | None:
 def as_range(value: Any) -> Array:
     """A number as an end of a range, shape (1,)."""
     return jnp.full((1,), value, jnp.float32)
+
+
+def ends_of(low: Array, high: Array) -> Ends:
+    """The numbers in two range arrays."""
+    return scalar(low), scalar(high)
 
 
 def scalar(x: Array) -> Array:
@@ -79,6 +87,8 @@ def step_of(dtype: Any, low: Any, high: Any, levels: Mapping[str, float] = LEVEL
 
 def saturate(x: Array, dtype: Any) -> Array:
     """Casts to an integer type, limited to its ends; NaN becomes 0."""
+    if not jnp.issubdtype(dtype, jnp.integer):
+        return x.astype(dtype)  # inference of shapes alone
     info = jnp.iinfo(dtype)
     top = float(info.max)
     # float32 has no 2^31 - 1: limit below the next number that it has, then take the exact end.
@@ -93,9 +103,14 @@ def round_even(x: Array, dtype: Any) -> Array:
     return saturate(jnp.rint(x), dtype)
 
 
-def product_range(a_dtype: Any, b_dtype: Any, a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The range (min, max) of int32 sums of products of quantized numbers with these ranges."""
-    step = step_of(a_dtype, *a) * step_of(b_dtype, *b)
+def truncate(x: Array, dtype: Any) -> Array:
+    """Cuts the fraction off, as a cast in C does, and saturates."""
+    return saturate(jnp.trunc(x), dtype)
+
+
+def product_range(a: Array, b: Array, a_ends: Ends, b_ends: Ends) -> tuple[Array, Array]:
+    """The range (min, max) of int32 sums of products of the arrays a and b, which have these ranges."""
+    step = step_of(a.dtype, *a_ends, WHOLE) * step_of(b.dtype, *b_ends, WHOLE)
     high = step * jnp.float32(LEVELS["int32"])
     return as_range(-high), as_range(high)
 
@@ -164,6 +179,7 @@ def convolve(x: Array, weight: Array, *, stride: Sequence[int], dilate: Sequence
     One product of matrices for each tap of the kernel: matrix units take int8, convolution units often do not.
     """
     x, shifted = _signed(x)
+    _check_reach(x.shape, weight.shape, dilate, pad)
     edges = [(0, 0), (0, 0), *((q, q) for q in pad)]
     x = jnp.pad(x, edges, constant_values=-128 if shifted else 0)
     kernel = weight.shape[2:]
@@ -183,6 +199,13 @@ def convolve(x: Array, weight: Array, *, stride: Sequence[int], dilate: Sequence
         sums = weight.astype(jnp.int32).sum(tuple(range(1, weight.ndim)))
         out = out + 128 * sums.reshape(1, -1, *([1] * len(kernel)))
     return out
+
+
+def _check_reach(x: Sequence[int], weight: Sequence[int], dilate: Sequence[int], pad: Sequence[int]) -> None:
+    for n, k, d, q in zip(x[2:], weight[2:], dilate, pad, strict=True):
+        if n + 2 * q < d * (k - 1) + 1:
+            raise ShapeError(f"argument data: the kernel spans {d * (k - 1) + 1}, more than the padded size {n + 2 * q} "
+                             f"of {tuple(x)}")
 
 
 def convolve_by_floats(x: Array, weight: Array, *, stride: Sequence[int], dilate: Sequence[int], pad: Sequence[int],
@@ -209,13 +232,3 @@ def convolve_by_floats(x: Array, weight: Array, *, stride: Sequence[int], dilate
         total = out if total is None else total + out
     assert total is not None
     return total
-
-
-def positive_ints(name: str, values: Sequence[int], least: int) -> None:
-    """Refuses a tuple with an entry below `least`.
-
-    Raises:
-      ParamError: names the parameter.
-    """
-    if any(v < least for v in values):
-        raise ParamError(f"parameter {name}={tuple(values)} must be at least {least} everywhere")

@@ -5,7 +5,6 @@ What int8 and uint8 arrays and their ranges mean stands in `_integer.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -19,6 +18,7 @@ from symjax.lowering.ops._integer import (
     RANGE,
     WHOLE,
     CalibratedParams,
+    Types,
     as_range,
     calibrated,
     check_types,
@@ -30,8 +30,6 @@ from symjax.lowering.ops._integer import (
 )
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
-
-Types = tuple[Sequence[str | None], Sequence[str | None]]
 
 
 class QuantizeParams(Params):

@@ -85,10 +85,10 @@ def _query(verdict: Verdict, case: Case, want: Result, have: Result, failed: boo
 
 
 def _refines(want: list[Any], have: list[Any]) -> bool:
-    """Whether `have` keeps all that `want` knows: None, [] and 0 are unknown."""
+    """Whether `have` keeps all that `want` knows: None, [], 0 and -1 are unknown."""
     if all(part is None for part in want):
         return all(part is not None for part in have)
-    return all(not w or (len(w) == len(h) and all(a in (0, b) for a, b in zip(w, h, strict=True)))
+    return all(not w or (len(w) == len(h) and all(a in (0, -1, b) for a, b in zip(w, h, strict=True)))
                for mine, yours in zip(want, have, strict=True) for w, h in zip(mine, yours, strict=True))
 
 
@@ -99,7 +99,8 @@ def _arrays(verdict: Verdict, case: Case, golden: Result, got: Result) -> None:
         # MXNet's own numbers are at fault: the formula stands in, with the dtype of what it replaces, if there is one.
         for key, value in case.expected(inputs_of(case, got)).items():
             value = np.asarray(value)
-            dtype = want[key].dtype if key in want else value.dtype if value.dtype.itemsize == 1 else case.dtype
+            own = case.dtype if value.dtype.name in ("float64", "int64") else value.dtype.name
+            dtype = want[key].dtype if key in want else own
             want[key] = keep(value.astype(dtype))
             loose.discard(key)
     for key, kept in want.items():
