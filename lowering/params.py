@@ -30,6 +30,9 @@ Shape = tuple[int, ...]
 OptShape = tuple[int | None, ...]
 """A tuple whose entries may be None, as `slice` begin/end/step."""
 
+Shapes = tuple[tuple[int, ...], ...]
+"""A tuple of tuples of ints, read from "((1, 2), (3, 4))"."""
+
 Floats = tuple[float, ...]
 """A tuple of floats."""
 
@@ -221,16 +224,28 @@ def _number(text: str, what: str) -> float:
 
 
 def read_tuple(text: str, item: Callable[[str], Any]) -> tuple[Any, ...]:
-    """Reads "(1, 2)", "[1,2]", "(3,)", "()" or a bare item."""
+    """Reads "(1, 2)", "[1,2]", "(3,)", "()", "((1, 2), (3, 4))" or a bare item."""
     t = text.strip()
     if t[:1] in _OPENERS:
         if t[-1:] != _OPENERS[t[0]]:
             raise ValueError("unbalanced brackets")
         t = t[1:-1]
-    parts = [p.strip() for p in t.split(",")]
+    parts = [p.strip() for p in _at_commas(t)]
     if parts and parts[-1] == "":
         parts.pop()
     return tuple(item(p) for p in parts)
+
+
+def _at_commas(text: str) -> list[str]:
+    """Splits at the commas that stand in no inner bracket."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in _OPENERS) - (c in _OPENERS.values())
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
 
 
 def _enum_reader(choices: tuple[Any, ...]) -> Callable[[str], Any]:

@@ -243,6 +243,17 @@ def index_copy(p: Params, old_tensor: Array, index_vector: Array, new_tensor: Ar
     return old_tensor.at[as_index(index_vector)].set(new_tensor, mode="drop")
 
 
+def need_values(x: Array, op: str, argument: str, instead: str, call: str) -> None:
+    """Refuses, inside a compiled function, an input on whose values the result's shape depends.
+
+    Raises:
+      MissingLoweringError: `x` is traced; the message names `instead`, which has a shape, and the imperative `call`.
+    """
+    if isinstance(x, Tracer):
+        raise MissingLoweringError(f"the shape of {op}'s result depends on the values of {argument!r}, which a "
+                                   f"compiled function does not have; use {instead}, or call {call} on arrays")
+
+
 class BooleanMaskParams(Params):
     axis: int = param(0, doc="Axis to select from.")
 
@@ -257,10 +268,8 @@ def boolean_mask(p: BooleanMaskParams, data: Array, index: Array) -> Array:
     axis = axis_of(p.axis, data.ndim)
     if index.shape != (data.shape[axis],):
         raise ShapeError(f"argument 'index': expected ({data.shape[axis]},), got {index.shape}")
-    if isinstance(index, Tracer):
-        raise MissingLoweringError(
-            "the shape of boolean_mask's result depends on the values of 'index', which a compiled function does not "
-            "have; use where, SequenceMask or a multiplication by the mask, or call nd.contrib.boolean_mask on arrays")
+    need_values(index, "boolean_mask", "index", "where, SequenceMask or a multiplication by the mask",
+                "nd.contrib.boolean_mask")
     return jnp.take(data, jnp.flatnonzero(index), axis=axis)
 
 

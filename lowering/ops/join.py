@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -17,7 +20,7 @@ class ConcatParams(Params):
     dim: int = param(1, doc="Axis along which to join.")
 
 
-def _concat_inputs(ins: list[ShapeLike], out: ShapeLike, dim: int, share: bool) -> list[ShapeLike]:
+def concat_inputs(ins: list[ShapeLike], out: ShapeLike, dim: int, share: bool) -> list[ShapeLike]:
     """Fills what the inputs share, and the joined axis from the output: of one input, or (`share`) of many equally."""
     known = [s for s in (*ins, out) if s is not None]
     if not known:
@@ -41,7 +44,8 @@ def _concat_inputs(ins: list[ShapeLike], out: ShapeLike, dim: int, share: bool) 
     return [tuple(d if i == axis else c for i, c in enumerate(common)) for d in sizes]
 
 
-def _join(dim: int, args: tuple[Array, ...]) -> Array:
+def join(dim: int, args: Sequence[Array]) -> Array:
+    """Joins arrays along an axis; they agree in all others."""
     ranks = {a.ndim for a in args}
     axis = axis_of(dim, args[0].ndim, "dim")
     if len(ranks) > 1 or len({(*a.shape[:axis], *a.shape[axis + 1:]) for a in args}) > 1:
@@ -50,18 +54,18 @@ def _join(dim: int, args: tuple[Array, ...]) -> Array:
 
 
 @op("Concat", aliases=("concat", "_sparse_concat"), params=ConcatParams, inputs=arg_names, variadic="num_args",
-    all_inputs=("data",), infer_inputs=lambda p, ins, outs: _concat_inputs(ins, outs[0], p.dim, False))
+    all_inputs=("data",), infer_inputs=lambda p, ins, outs: concat_inputs(ins, outs[0], p.dim, False))
 def concat(p: ConcatParams, *data: Array) -> Array:
     """Joins arrays along the axis `dim`; they agree in all others."""
-    return _join(p.dim, data)
+    return join(p.dim, data)
 
 
 @op("_rnn_param_concat", aliases=("_npi_rnn_param_concat",), params=ConcatParams, inputs=arg_names,
     variadic="num_args", all_inputs=("data",),
-    infer_inputs=lambda p, ins, outs: _concat_inputs(ins, outs[0], p.dim, True))
+    infer_inputs=lambda p, ins, outs: concat_inputs(ins, outs[0], p.dim, True))
 def rnn_param_concat(p: ConcatParams, *data: Array) -> Array:
     """Concat whose unknown input sizes follow from a known output: what is missing is shared out equally."""
-    return _join(p.dim, data)
+    return join(p.dim, data)
 
 
 class StackParams(Params):
@@ -69,7 +73,7 @@ class StackParams(Params):
     num_args: int = param(doc="How many inputs.", ge=1)
 
 
-def _stack_inputs(p: StackParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
+def stack_inputs(p: Any, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
     """All inputs have one shape: any of them, or the output's without the new axis."""
     known = [s for s in ins if s is not None]
     if outs[0]:
@@ -79,7 +83,7 @@ def _stack_inputs(p: StackParams, ins: list[ShapeLike], outs: list[ShapeLike]) -
 
 
 @op("stack", params=StackParams, inputs=arg_names, variadic="num_args", all_inputs=("data",),
-    infer_inputs=_stack_inputs)
+    infer_inputs=stack_inputs)
 def stack(p: StackParams, *data: Array) -> Array:
     """Joins arrays of one shape along a new axis."""
     if len({a.shape for a in data}) > 1:
@@ -116,10 +120,11 @@ def slice_channel(p: SliceChannelParams, data: Array) -> tuple[Array, ...]:
     if p.squeeze_axis and n != p.num_outputs:
         raise ShapeError(f"squeeze_axis needs parts of size 1, but axis {axis} has size {n} for {p.num_outputs} parts")
     size = n // p.num_outputs
-    return _parts(data, axis, [(i * size, (i + 1) * size) for i in range(p.num_outputs)], p.squeeze_axis)
+    return parts(data, axis, [(i * size, (i + 1) * size) for i in range(p.num_outputs)], p.squeeze_axis)
 
 
-def _parts(data: Array, axis: int, bounds: list[tuple[int, int]], squeeze: bool) -> tuple[Array, ...]:
+def parts(data: Array, axis: int, bounds: list[tuple[int, int]], squeeze: bool) -> tuple[Array, ...]:
+    """The ranges `bounds` of an axis, each an array; `squeeze` drops the axis, of size 1."""
     out = [lax.slice_in_dim(data, b, e, axis=axis) for b, e in bounds]
     return tuple(jnp.squeeze(x, axis) for x in out) if squeeze else tuple(out)
 
@@ -139,7 +144,11 @@ def split_v2(p: SplitV2Params, data: Array) -> tuple[Array, ...]:
     Part i is [indices[i], indices[i+1]). With sections the parts have ceil(n/sections) elements, the last ones what
     is left.
     """
-    axis = axis_of(p.axis, data.ndim)
+    return split(p, data, axis_of(p.axis, data.ndim))
+
+
+def split(p: SplitV2Params, data: Array, axis: int) -> tuple[Array, ...]:
+    """The parts of split_v2 along a given axis."""
     n = data.shape[axis]
     if p.sections:
         size = -(-n // p.sections)
@@ -151,4 +160,4 @@ def split_v2(p: SplitV2Params, data: Array) -> tuple[Array, ...]:
         raise ShapeError(f"indices={p.indices} must increase within the axis of size {n}")
     if p.squeeze_axis and any(e - b != 1 for b, e in bounds):
         raise ShapeError(f"squeeze_axis needs parts of size 1, got {[e - b for b, e in bounds]}")
-    return _parts(data, axis, bounds, p.squeeze_axis)
+    return parts(data, axis, bounds, p.squeeze_axis)

@@ -19,13 +19,14 @@ from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
 
 
-def _square(a: Array, name: str = "A") -> int:
+def square(a: Array, name: str = "A") -> int:
+    """The size of square matrices; others are refused."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"argument {name!r}: expected square matrices (…, n, n), got {a.shape}")
     return a.shape[-1]
 
 
-def _wide(f: Callable[..., Array | tuple[Array, ...]], *args: Array) -> tuple[Array, ...]:
+def wide(f: Callable[..., Array | tuple[Array, ...]], *args: Array) -> tuple[Array, ...]:
     """Runs `f` in float32 for half precision and casts floating results back."""
     dtype = args[0].dtype
     out = f(*(a.astype(jnp.float32) for a in args)) if is_half(dtype) else f(*args)
@@ -43,14 +44,14 @@ def _scalars(x: Array) -> Array:
 
 
 @jax.custom_jvp
-def _from_lower(a: Array) -> Array:
+def from_lower(a: Array) -> Array:
     """The symmetric matrix of a lower triangle, with a symmetric gradient."""
     return jnp.tril(a) + _t(jnp.tril(a, -1))
 
 
-@_from_lower.defjvp
+@from_lower.defjvp
 def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    return _from_lower(primals[0]), (tangents[0] + _t(tangents[0])) / 2
+    return from_lower(primals[0]), (tangents[0] + _t(tangents[0])) / 2
 
 
 class Gemm2Params(Params):
@@ -83,7 +84,7 @@ def _product(p: Gemm2Params, a: Array, b: Array) -> Array:
 @op("_linalg_gemm2", aliases=("linalg_gemm2",), params=Gemm2Params)
 def gemm2(p: Gemm2Params, A: Array, B: Array) -> Array:
     """alpha * op(A) op(B), where op transposes if asked: (…, m, k) and (…, k, n) give (…, m, n)."""
-    return _wide(lambda a, b: _product(p, a, b), A, B)[0]
+    return wide(lambda a, b: _product(p, a, b), A, B)[0]
 
 
 def _gemm_c(p: GemmParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
@@ -107,27 +108,27 @@ def gemm(p: GemmParams, A: Array, B: Array, C: Array) -> Array:
             raise ShapeError(f"argument 'C': expected {out.shape}, got {c.shape}")
         return out + p.beta * c
 
-    return _wide(run, A, B, C)[0]
+    return wide(run, A, B, C)[0]
 
 
 @op("_linalg_potrf", aliases=("linalg_potrf",), infer_inputs=from_output)
 def potrf(p: Params, A: Array) -> Array:
     """Cholesky factor: the lower triangular L with L Lᵀ = A. A matrix that is not positive definite gives NaN."""
-    _square(A)
-    return _wide(lambda a: jnp.linalg.cholesky(_from_lower(a), symmetrize_input=False), A)[0]
+    square(A)
+    return wide(lambda a: jnp.linalg.cholesky(from_lower(a), symmetrize_input=False), A)[0]
 
 
 @op("_linalg_potri", aliases=("linalg_potri",), infer_inputs=from_output)
 def potri(p: Params, A: Array) -> Array:
     """(A Aᵀ)⁻¹ of a lower triangular A, the Cholesky factor of the matrix to invert."""
-    n = _square(A)
+    n = square(A)
 
     def run(a: Array) -> Array:
         eye = jnp.broadcast_to(jnp.eye(n, dtype=a.dtype), a.shape)
         inverse = lax.linalg.triangular_solve(jnp.tril(a), eye, left_side=True, lower=True)
         return _t(inverse) @ inverse
 
-    return _wide(run, A)[0]
+    return wide(run, A)[0]
 
 
 class TrmmParams(Params):
@@ -146,7 +147,7 @@ def _triangle_shapes(p: TrmmParams, ins: list[ShapeLike], outs: list[ShapeLike])
 
 
 def _check_triangle(p: TrmmParams, a: Array, b: Array) -> None:
-    n = _square(a)
+    n = square(a)
     if b.ndim != a.ndim or b.shape[:-2] != a.shape[:-2] or b.shape[-1 if p.rightside else -2] != n:
         raise ShapeError(f"argument 'B': {b.shape} does not fit triangular matrices {a.shape}")
 
@@ -161,14 +162,14 @@ def trmm(p: TrmmParams, A: Array, B: Array) -> Array:
         a = _t(a) if p.transpose else a
         return p.alpha * (b @ a if p.rightside else a @ b)
 
-    return _wide(run, A, B)[0]
+    return wide(run, A, B)[0]
 
 
 @op("_linalg_trsm", aliases=("linalg_trsm",), params=TrmmParams, infer_inputs=_triangle_shapes)
 def trsm(p: TrmmParams, A: Array, B: Array) -> Array:
     """Solves op(A) X = alpha * B for a triangular A, or X op(A) = alpha * B with rightside."""
     _check_triangle(p, A, B)
-    return _wide(lambda a, b: lax.linalg.triangular_solve(
+    return wide(lambda a, b: lax.linalg.triangular_solve(
         jnp.tril(a) if p.lower else jnp.triu(a), p.alpha * b, left_side=not p.rightside, lower=p.lower,
         transpose_a=p.transpose), A, B)[0]
 
@@ -181,7 +182,7 @@ class SyrkParams(Params):
 @op("_linalg_syrk", aliases=("linalg_syrk",), params=SyrkParams)
 def syrk(p: SyrkParams, A: Array) -> Array:
     """alpha * A Aᵀ, or alpha * Aᵀ A: (…, m, n) gives (…, m, m) or (…, n, n)."""
-    return _wide(lambda a: p.alpha * (_t(a) @ a if p.transpose else a @ _t(a)), A)[0]
+    return wide(lambda a: p.alpha * (_t(a) @ a if p.transpose else a @ _t(a)), A)[0]
 
 
 @op("_linalg_gelqf", aliases=("linalg_gelqf",), outputs=2)
@@ -194,7 +195,7 @@ def gelqf(p: Params, A: Array) -> tuple[Array, ...]:
         q, r = jnp.linalg.qr(_t(a))
         return _t(q), _t(r)
 
-    return _wide(run, A)
+    return wide(run, A)
 
 
 @op("_linalg_syevd", outputs=2)
@@ -203,29 +204,33 @@ def syevd(p: Params, A: Array) -> tuple[Array, ...]:
 
     The component of largest magnitude in each eigenvector is positive.
     """
-    _square(A)
+    square(A)
 
     def run(a: Array) -> tuple[Array, Array]:
-        v, w = lax.linalg.eigh(_from_lower(a), symmetrize_input=False)
-        u = _t(v)
-        top = jnp.take_along_axis(u, argmax(jnp.abs(u), -1, keepdims=True), -1)
-        return u * lax.stop_gradient(jnp.where(top < 0, -1, 1).astype(u.dtype)), w
+        v, w = lax.linalg.eigh(from_lower(a), symmetrize_input=False)
+        return _t(with_sign(v)), w
 
-    return _wide(run, A)
+    return wide(run, A)
+
+
+def with_sign(v: Array) -> Array:
+    """Columns v or -v, so that the component of largest magnitude in each is positive."""
+    top = jnp.take_along_axis(v, argmax(jnp.abs(v), -2, keepdims=True), -2)
+    return v * lax.stop_gradient(jnp.where(top < 0, -1, 1).astype(v.dtype))
 
 
 @op("_linalg_sumlogdiag", aliases=("linalg_sumlogdiag",))
 def sumlogdiag(p: Params, A: Array) -> Array:
     """Sum of the logarithms of the diagonal: (…, n, n) gives (…), a single matrix (1,)."""
-    _square(A)
-    return _wide(lambda a: _scalars(jnp.log(jnp.diagonal(a, axis1=-2, axis2=-1)).sum(-1)), A)[0]
+    square(A)
+    return wide(lambda a: _scalars(jnp.log(jnp.diagonal(a, axis1=-2, axis2=-1)).sum(-1)), A)[0]
 
 
 @op("_linalg_inverse", aliases=("linalg_inverse", "_npi_inv"))
 def inverse(p: Params, A: Array) -> Array:
     """Inverses of square matrices."""
-    _square(A)
-    return _wide(jnp.linalg.inv, A)[0]
+    square(A)
+    return wide(jnp.linalg.inv, A)[0]
 
 
 def _factors(a: Array) -> tuple[Array, Array]:
@@ -237,21 +242,21 @@ def _factors(a: Array) -> tuple[Array, Array]:
     infer_types=lambda p, ins, outs: ([t := ins[0] or outs[0]], [t, t, "int32"]))
 def det(p: Params, A: Array) -> tuple[Array, ...]:
     """Determinants: (…, n, n) gives (…), a single matrix (1,). Hidden outputs: the LU factors and pivots."""
-    _square(A)
-    return _wide(lambda a: (_scalars(jnp.linalg.det(a)), *_factors(a)), A)
+    square(A)
+    return wide(lambda a: (_scalars(jnp.linalg.det(a)), *_factors(a)), A)
 
 
 @op("_linalg_slogdet", aliases=("linalg_slogdet", "_npi_slogdet"), outputs=4, num_visible=2,
     infer_types=lambda p, ins, outs: ([t := ins[0] or outs[0]], [t, t, t, "int32"]))
 def slogdet(p: Params, A: Array) -> tuple[Array, ...]:
     """Sign and logarithm of the absolute determinant. Hidden outputs: the LU factors and pivots."""
-    _square(A)
+    square(A)
 
     def run(a: Array) -> tuple[Array, ...]:
         sign, log = jnp.linalg.slogdet(a)
         return _scalars(sign), _scalars(log), *_factors(a)
 
-    return _wide(run, A)
+    return wide(run, A)
 
 
 class DiagonalParams(Params):
@@ -265,7 +270,7 @@ class TriangleParams(DiagonalParams):
 @op("_linalg_extractdiag", aliases=("linalg_extractdiag",), params=DiagonalParams)
 def extractdiag(p: DiagonalParams, A: Array) -> Array:
     """Diagonals of square matrices: (…, n, n) gives (…, n - |offset|)."""
-    if abs(p.offset) >= _square(A):
+    if abs(p.offset) >= square(A):
         raise ShapeError(f"offset={p.offset} lies outside matrices {A.shape}")
     return jnp.diagonal(A, p.offset, -2, -1)
 
@@ -295,7 +300,7 @@ def extracttrian(p: TriangleParams, A: Array) -> Array:
 
     The lower triangle is read row by row, the upper one column by column.
     """
-    rows, columns = _triangle(p, _square(A))
+    rows, columns = _triangle(p, square(A))
     return A[..., rows, columns]
 
 

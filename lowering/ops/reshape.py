@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -21,29 +22,35 @@ class ReshapeParams(Params):
     keep_highest: bool = param(False, doc="Legacy: keep the first axis, whatever target_shape says.")
 
 
-def reshape_target(src: Sequence[int], codes: Sequence[int], reverse: bool = False) -> tuple[int, ...]:
+SKIP, EMPTY = -5, -6
+"""Codes of the numpy operators alone: drop a source axis of size 1; an axis of size 0."""
+
+
+def reshape_target(src: Sequence[int], codes: Sequence[int], reverse: bool = False,
+                   least: int = -4) -> tuple[int, ...]:
     """Resolves MXNet's reshape codes against a known source shape.
 
     0 copies the source axis, -1 is inferred, -2 copies all that are left, -3 joins two, -4 splits one into the two
-    numbers after it (one may be -1); a positive number stands for itself and consumes one source axis.
+    numbers after it (one may be -1); a positive number stands for itself and consumes one source axis. Codes below
+    `least` are refused.
 
     Raises:
       ShapeError: the codes ask for axes that are not there, or the sizes do not agree.
     """
     if not reverse:
-        return _fill(src, *_resolve(src, _tokens(codes)))
+        return _fill(src, *_resolve(src, _tokens(codes, least)))
     try:
         # MXNet: it turns the whole list round, so that a -4 stands after its two factors.
-        tokens = _tokens(codes[::-1])
+        tokens = _tokens(codes[::-1], least)
     except ShapeError:
-        tokens = [(t[0], *t[:0:-1]) for t in reversed(_tokens(codes))]
+        tokens = [(t[0], *t[:0:-1]) for t in reversed(_tokens(codes, least))]
     return _fill(src[::-1], *_resolve(src[::-1], tokens))[::-1]
 
 
-def _tokens(codes: Sequence[int]) -> list[tuple[int, ...]]:
+def _tokens(codes: Sequence[int], least: int = -4) -> list[tuple[int, ...]]:
     out, i = [], 0
     while i < len(codes):
-        if codes[i] < -4:
+        if codes[i] < least:
             raise ShapeError(f"shape={tuple(codes)}: {codes[i]} is not a reshape code (0, -1, -2, -3, -4)")
         n = 3 if codes[i] == -4 else 1
         token = tuple(codes[i:i + n])
@@ -59,7 +66,7 @@ def _resolve(src: Sequence[int], tokens: list[tuple[int, ...]]) -> tuple[list[in
     out: list[int] = []
     at, infer = 0, None
     for code, *factors in tokens:
-        need = {0: 1, -3: 2, -4: 1}.get(code, 0)
+        need = {0: 1, -3: 2, -4: 1, SKIP: 1}.get(code, 0)
         if need and at + need > len(src):
             raise ShapeError(f"reshape code {code} needs {need} more source axes, but {tuple(src)} has "
                              f"{max(len(src) - at, 0)} left")
@@ -72,12 +79,16 @@ def _resolve(src: Sequence[int], tokens: list[tuple[int, ...]]) -> tuple[list[in
         elif code == -3:
             out.append(src[at] * src[at + 1])
             at += 2
+        elif code == SKIP:
+            if src[at] != 1:
+                raise ShapeError(f"axis {at} of {tuple(src)} has size {src[at]}; only an axis of size 1 can be dropped")
+            at += 1
         else:
             if code == -1:
                 if infer is not None:
                     raise ShapeError("only one axis of a reshape can be -1")
                 infer = len(out)
-            out.append(src[at] if code == 0 else 1 if code == -1 else code)
+            out.append(src[at] if code == 0 else 1 if code == -1 else 0 if code == EMPTY else code)
             at += 1
     return out, infer
 
@@ -120,6 +131,11 @@ def _reshape_input(p: ReshapeParams, ins: list[ShapeLike], outs: list[ShapeLike]
     if src is not None and (out is None or 0 in out) and p.shape and not p.reverse:
         sizes, infer = _resolve(src, _tokens(p.shape))
         out = tuple(sizes) if infer is None else None
+    return filled_input(src, out, ins)
+
+
+def filled_input(src: ShapeLike, out: ShapeLike, ins: list[ShapeLike]) -> list[ShapeLike]:
+    """Fills one unknown axis of a reshape's input from the size of its output."""
     if src is None or out is None or 0 in out or src.count(0) != 1:
         return ins
     known = math.prod(d for d in src if d)
@@ -184,17 +200,18 @@ class TransposeParams(Params):
     axes: Shape = param((), doc="Source axis of each result axis; () reverses all.")
 
 
-def _transpose_input(p: TransposeParams, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
-    out = outs[0]
-    if out is None or len(p.axes) not in (0, len(out)):
+def transpose_input(p: Any, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:
+    """Shape rule of a transpose: the output's sizes, back in their places."""
+    out, order = outs[0], p.axes or ()
+    if out is None or len(order) not in (0, len(out)):
         return ins
     src = list(out)
-    for d, axis in zip(out, axes_of(p.axes, len(out), "axes") or range(len(out) - 1, -1, -1), strict=True):
+    for d, axis in zip(out, axes_of(order, len(out), "axes") or range(len(out) - 1, -1, -1), strict=True):
         src[axis] = d
     return [tuple(src)]
 
 
-@op("transpose", params=TransposeParams, infer_inputs=_transpose_input)
+@op("transpose", params=TransposeParams, infer_inputs=transpose_input)
 def transpose(p: TransposeParams, data: Array) -> Array:
     """Permutes the axes: result axis i is source axis axes[i]."""
     if p.axes and len(p.axes) != data.ndim:
@@ -237,12 +254,16 @@ class SqueezeParams(Params):
 @op("squeeze", params=SqueezeParams)
 def squeeze(p: SqueezeParams, data: Array) -> Array:
     """Removes axes of size 1. If nothing would be left, the result keeps the shape (1,)."""
-    axes = axes_of(p.axis, data.ndim) if p.axis is not None else tuple(i for i, d in enumerate(data.shape) if d == 1)
+    return data.reshape(squeezed(p.axis, data.shape) or (1,))
+
+
+def squeezed(axis: Shape | None, shape: Shape) -> Shape:
+    """A shape without the axes `axis`, which have size 1; None: without all of size 1."""
+    axes = axes_of(axis, len(shape)) if axis is not None else tuple(i for i, d in enumerate(shape) if d == 1)
     for a in axes:
-        if data.shape[a] != 1:
-            raise ShapeError(f"cannot squeeze axis {a} of size {data.shape[a]}")
-    shape = tuple(d for i, d in enumerate(data.shape) if i not in axes)
-    return data.reshape(shape or (1,))
+        if shape[a] != 1:
+            raise ShapeError(f"cannot squeeze axis {a} of size {shape[a]}")
+    return tuple(d for i, d in enumerate(shape) if i not in axes)
 
 
 class TileParams(Params):
