@@ -266,7 +266,7 @@ def _resize(n: Node, old: NDArray, found: Inferred[Any], allowed: bool, up: bool
     name, shape = n.name, found[Entry(n, 0)]
     if old.shape == shape:
         return old
-    if not found.is_known(Entry(n, 0)):
+    if shape is None or not found.is_known(Entry(n, 0)):
         raise BindError(f"reshape: the shape of {name!r} cannot be decided: {shape}")
     if not allowed:
         raise MXNetError(

@@ -139,13 +139,22 @@ def _is_open(p: ArangeParams) -> bool:
     return p.stop is None and p.infer_range
 
 
-def _arange_length(p: ArangeParams) -> int:
+def range_length(p: ArangeParams) -> int:
+    """How many values a range has, each once; 0 if it is empty.
+
+    Raises:
+      ParamError: the step is 0, or a number is not finite.
+    """
     start, stop = (p.start, p.stop) if p.stop is not None else (0.0, p.start)
     if p.step == 0 or not all(map(math.isfinite, (start, stop, p.step))):
         raise ParamError(f"start={start}, stop={stop}, step={p.step} make no range")
-    length = math.ceil((stop - start) / p.step) * p.repeat
-    if length <= 0:
-        raise ParamError(f"the range from {start} to {stop} by {p.step} is empty")
+    return max(math.ceil((stop - start) / p.step), 0)
+
+
+def _arange_length(p: ArangeParams) -> int:
+    length = range_length(p) * p.repeat
+    if not length:
+        raise ParamError(f"start={p.start}, stop={p.stop}, step={p.step} make an empty range")
     return length
 
 

@@ -57,10 +57,23 @@ def finish(y: Array, axes: tuple[int, ...], shape: tuple[int, ...], keepdims: bo
     return y.reshape(1) if y.ndim == 0 else y
 
 
-def _sum(x: Array, axes: tuple[int, ...]) -> Array:
-    if x.dtype == jnp.bool_:
-        return jnp.any(x, axes)
-    return cast(jnp.sum(x, axes, dtype=wide_dtype(x.dtype) if is_float(x) else x.dtype), x.dtype)
+def accumulated(reduce: Callable[..., Array], test: Callable[..., Array]) -> Callable[..., Array]:
+    """A sum or product over axes in a type (by default the array's): wide for floats, and a truth value for bool."""
+
+    def run(x: Array, axes: tuple[int, ...], dtype: Any = None) -> Array:
+        dtype = jnp.dtype(dtype or x.dtype)
+        if dtype == jnp.bool_:
+            return test(x, axes)
+        types = [t for t in (x.dtype, dtype) if jnp.issubdtype(t, jnp.floating)]
+        wide = max((wide_dtype(t) for t in types), key=lambda t: t.itemsize, default=dtype)
+        return cast(reduce(x, axes, dtype=wide), dtype)
+
+    return run
+
+
+total = accumulated(jnp.sum, jnp.any)
+# MXNet: the gradient of a product divides by x, which is NaN at a zero; this one is right there.
+product = accumulated(jnp.prod, jnp.all)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Array:
@@ -74,32 +87,25 @@ def _mean(x: Array, axes: tuple[int, ...]) -> Array:
     return total != 0 if x.dtype == jnp.bool_ else lax.div(total, jnp.full_like(total, count)).astype(x.dtype)
 
 
-def _prod(x: Array, axes: tuple[int, ...]) -> Array:
-    if x.dtype == jnp.bool_:
-        return jnp.all(x, axes)
-    # MXNet: its gradient divides by x, which is NaN at a zero; this one is right there.
-    return cast(jnp.prod(x, axes, dtype=wide_dtype(x.dtype) if is_float(x) else x.dtype), x.dtype)
-
-
 def _without_nan(x: Array, value: int) -> Array:
     return jnp.where(jnp.isnan(x), jnp.full((), value, x.dtype), x) if is_float(x) else x
 
 
-def _extreme(reduce: Callable[..., Array]) -> Reduction:
+def extreme(reduce: Callable[..., Array]) -> Reduction:
     """A max or min whose gradient goes in full to every tied element."""
 
     def run(x: Array, axes: tuple[int, ...]) -> Array:
         @jax.custom_jvp
-        def extreme(x: Array) -> Array:
+        def picked(x: Array) -> Array:
             return reduce(x, axes)
 
-        @extreme.defjvp
+        @picked.defjvp
         def _jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-            y = extreme(primals[0])
+            y = picked(primals[0])
             hit = primals[0] == jnp.expand_dims(y, axes)
             return y, jnp.sum(jnp.where(hit, tangents[0], 0), axes, dtype=x.dtype)
 
-        return extreme(x)
+        return picked(x)
 
     return run
 
@@ -111,13 +117,13 @@ def _square_sum(x: Array, axes: tuple[int, ...]) -> Array:
 
 # name: (function, aliases, formula)
 _REDUCTIONS: dict[str, tuple[Reduction, tuple[str, ...], str]] = {
-    "sum": (_sum, ("sum_axis", "_sparse_sum"), "the sum"),
+    "sum": (total, ("sum_axis", "_sparse_sum"), "the sum"),
     "mean": (_mean, ("_sparse_mean",), "the mean; of integers truncated towards zero"),
-    "prod": (_prod, (), "the product"),
-    "nansum": (lambda x, axes: _sum(_without_nan(x, 0), axes), (), "the sum of what is not NaN"),
-    "nanprod": (lambda x, axes: _prod(_without_nan(x, 1), axes), (), "the product of what is not NaN"),
-    "max": (_extreme(jnp.max), ("max_axis",), "the largest element; NaN spreads, all tied elements get the gradient"),
-    "min": (_extreme(jnp.min), ("min_axis",), "the smallest element; NaN spreads, all tied elements get the gradient"),
+    "prod": (product, (), "the product"),
+    "nansum": (lambda x, axes: total(_without_nan(x, 0), axes), (), "the sum of what is not NaN"),
+    "nanprod": (lambda x, axes: product(_without_nan(x, 1), axes), (), "the product of what is not NaN"),
+    "max": (extreme(jnp.max), ("max_axis",), "the largest element; NaN spreads, all tied elements get the gradient"),
+    "min": (extreme(jnp.min), ("min_axis",), "the smallest element; NaN spreads, all tied elements get the gradient"),
     "_square_sum": (_square_sum, (), "the sum of squares"),
 }
 

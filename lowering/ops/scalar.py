@@ -13,7 +13,7 @@ from jax import Array
 from symjax.lowering.ops import binary
 from symjax.lowering.ops._elementwise import scalar_as
 from symjax.lowering.params import Params, param
-from symjax.lowering.registry import SAME, op
+from symjax.lowering.registry import SAME, InferTypes, op
 
 
 class ScalarParams(Params):
@@ -21,26 +21,35 @@ class ScalarParams(Params):
     is_int: bool = param(True, doc="Whether an integer array stays one; False computes it in float64.")
 
 
-def _result_type(dtype: str, is_int: bool) -> str:
+def result_type(dtype: str, is_int: bool) -> str:
     # MXNet: bool arrays, and integer ones where the scalar is declared a float, are computed in 64 bits.
     if dtype == "bool":
         return "int64" if is_int else "float64"
     return dtype if is_int or "float" in dtype else "float64"
 
 
-def _types(p: ScalarParams, ins: list[str | None], outs: list[str | None]) -> tuple[list[str | None],
-                                                                                  list[str | None]]:
-    known = ins[0]
-    if known is None:
-        return ([outs[0]], outs) if outs and outs[0] and "float" in outs[0] and p.is_int else (ins, outs)
-    return ins, [_result_type(known, p.is_int)]
+Computes = Callable[[str, bool], str]
 
 
-def _flip(fn: binary.Binary) -> binary.Binary:
+def _types(computes: Computes, result: str | None) -> InferTypes:
+    def infer(p: ScalarParams, ins: list[str | None], outs: list[str | None]) -> tuple[list[str | None],
+                                                                                      list[str | None]]:
+        known = ins[0]
+        if known is not None:
+            dtype = computes(known, p.is_int)
+            return ins, [result or dtype]
+        if result is None and outs and outs[0] and "float" in outs[0] and p.is_int:
+            return [outs[0]], outs
+        return ins, [result] if result else outs
+
+    return infer
+
+
+def flip(fn: binary.Binary) -> binary.Binary:
     return lambda x, s: fn(s, x)
 
 
-def _rmod(x: Array, s: Array) -> Array:
+def rmod(x: Array, s: Array) -> Array:
     return binary.mod(jnp.broadcast_to(s, x.shape), x)
 
 
@@ -50,14 +59,14 @@ _X = "each element x of `data` and the number s = `scalar`"
 _ROWS: dict[str, tuple[Callable[[Array, Array], Array], tuple[str, ...], str]] = {
     "_plus_scalar": (jnp.add, ("_PlusScalar",), "x + s"),
     "_minus_scalar": (jnp.subtract, ("_MinusScalar",), "x - s"),
-    "_rminus_scalar": (_flip(jnp.subtract), ("_RMinusScalar",), "s - x"),
+    "_rminus_scalar": (flip(jnp.subtract), ("_RMinusScalar",), "s - x"),
     "_mul_scalar": (jnp.multiply, ("_MulScalar",), "x * s"),
     "_div_scalar": (binary.divide, ("_DivScalar",), "x / s; integers truncate towards zero"),
-    "_rdiv_scalar": (_flip(binary.divide), ("_RDivScalar",), "s / x; integers truncate towards zero"),
+    "_rdiv_scalar": (flip(binary.divide), ("_RDivScalar",), "s / x; integers truncate towards zero"),
     "_mod_scalar": (binary.mod, ("_ModScalar",), "the remainder of x / s with the sign of s, 0 where s is 0"),
-    "_rmod_scalar": (_rmod, ("_RModScalar",), "the remainder of s / x with the sign of x, 0 where x is 0"),
+    "_rmod_scalar": (rmod, ("_RModScalar",), "the remainder of s / x with the sign of x, 0 where x is 0"),
     "_power_scalar": (binary.power, ("_PowerScalar",), "x^s"),
-    "_rpower_scalar": (_flip(binary.power), ("_RPowerScalar",), "s^x"),
+    "_rpower_scalar": (flip(binary.power), ("_RPowerScalar",), "s^x"),
     "_maximum_scalar": (binary.maximum, ("_MaximumScalar", "_npi_maximum_scalar"),
                         "the larger of x and s; at a tie the gradient is 1"),
     "_minimum_scalar": (binary.minimum, ("_MinimumScalar", "_npi_minimum_scalar"),
@@ -78,15 +87,29 @@ _ROWS: dict[str, tuple[Callable[[Array, Array], Array], tuple[str, ...], str]] =
 }
 
 
-def _register(name: str, fn: Callable[[Array, Array], Array], aliases: tuple[str, ...], formula: str) -> None:
+def register(name: str, fn: Callable[[Array, Array], Array], aliases: tuple[str, ...], formula: str, *, source: str,
+             computes: Computes = result_type, result: str | None = None) -> None:
+    """Registers the operator of an array and a number.
+
+    Args:
+      name: its name.
+      fn: the function of two arrays of one dtype, the second of shape ().
+      aliases: further names.
+      formula: what it returns, in terms of x and s.
+      source: the file of the row.
+      computes: (dtype of the array, is_int) -> the dtype that both operands take.
+      result: the dtype of the result, if it is not that one.
+    """
+
     def rule(p: ScalarParams, data: Array) -> Array:
-        x = data.astype(_result_type(data.dtype.name, p.is_int))
+        x = data.astype(computes(data.dtype.name, p.is_int))
         return fn(x, scalar_as(p.scalar, x.dtype))
 
     rule.__doc__ = (f"Returns {formula}, for {_X}.\n\nThe number takes the type of `data` first (1.5 counts as 1 for "
-                    f"integers); the result has that type.")
-    op(name, aliases=aliases, params=ScalarParams, shape=SAME, infer_types=_types, source=f"{__file__}:{name}")(rule)
+                    f"integers); the result {f'is {result}' if result else 'has that type'}.")
+    op(name, aliases=aliases, params=ScalarParams, shape=SAME, infer_types=_types(computes, result),
+       source=f"{source}:{name}")(rule)
 
 
 for _name, (_fn, _aliases, _formula) in _ROWS.items():
-    _register(_name, _fn, _aliases, _formula)
+    register(_name, _fn, _aliases, _formula, source=__file__)

@@ -122,10 +122,12 @@ def _register(name: str, fn: Callable[[Array], Array], aliases: tuple[str, ...],
     op(name, aliases=aliases, shape=SAME, source=f"{__file__}:{name}")(rule)
 
 
-for _name, (_fn, _aliases, _formula) in _MATHS.items():
-    _register(_name, widened(_fn), _aliases, _formula)
-for _name, (_fn, _aliases, _formula) in _EXACT.items():
-    _register(_name, _fn, _aliases, _formula)
+FUNCTIONS = {n: (widened(fn), formula) for n, (fn, _, formula) in _MATHS.items()} | {
+    n: (fn, formula) for n, (fn, _, formula) in _EXACT.items()}
+"""Name -> (function of one array, formula); the numpy operators are made of them too."""
+
+for _name, (_fn, _formula) in FUNCTIONS.items():
+    _register(_name, _fn, (_MATHS | _EXACT)[_name][1], _formula)
 
 
 @op("BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"), shape=SAME, is_loss=True)
