@@ -35,7 +35,7 @@ class Node:
       name: the node's name; not necessarily unique.
       attrs: attribute text exactly as given: operator parameters, and hidden keys `__key__`.
       inputs: the entries it reads, auxiliary states included, in the op's order.
-      subgraphs: the graphs of a control-flow op.
+      subgraphs: the graphs of a control-flow op or of one that stands for several.
     """
 
     __slots__ = ("__weakref__", "_params", "attrs", "inputs", "name", "op", "subgraphs")
@@ -88,7 +88,12 @@ class Node:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        return () if self.op is None else self.op.input_names(self.params)
+        return () if self.op is None else self.op.input_names(self.params, *self._naming)
+
+    @property
+    def _naming(self) -> tuple[tuple[Graph, ...], ...]:
+        """What the names of inputs depend on besides the parameters."""
+        return (self.subgraphs,) if self.op is not None and self.op.named_by_subgraphs else ()
 
     @property
     def is_loss(self) -> bool:
@@ -98,7 +103,7 @@ class Node:
 
     def aux_positions(self) -> Iterator[int]:
         """Yields the positions of the inputs that the op updates."""
-        aux = () if self.op is None else self.op.aux_names(self.params)
+        aux = () if self.op is None else self.op.aux_names(self.params, *self._naming)
         if aux:
             for i, n in enumerate(self.input_names):
                 if n in aux:

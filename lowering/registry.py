@@ -39,7 +39,7 @@ from symjax.lowering.params import NoParams, Params
 ShapeLike = tuple[int, ...] | None
 """A shape in inference: None is unknown, a 0 in it is an unknown dimension."""
 
-Names = tuple[str, ...] | Callable[[Any], tuple[str, ...]]
+Names = tuple[str, ...] | Callable[..., tuple[str, ...]]
 InferInputs = Callable[..., Sequence[ShapeLike]]
 InferTypes = Callable[..., tuple[Sequence[str | None], Sequence[str | None]]]
 ShapeTrait = Literal["same", "broadcast"]
@@ -85,6 +85,8 @@ class Op:
       input_attrs: hidden attributes that an implicitly created input variable gets, by input name.
       eager: the result's shape depends on values, so graphs with it run node by node instead of compiled.
       num_subgraphs: how many subgraphs a node of it has.
+      named_by_subgraphs: its inputs are those of its subgraphs: `input_names` and `aux_names` take the node's subgraphs
+        (graphs) after the parameters.
       infer_outputs: (params, input shapes) -> output shapes, only where the shape depends on values or is costly to
         evaluate; None: the rule is evaluated abstractly. A -1 in them is unknown; a 0 is so too, except that numpy's
         shape semantics read it as an empty axis where the op has no inputs and its parameters say it.
@@ -98,9 +100,9 @@ class Op:
     aliases: tuple[str, ...]
     params: type[Params]
     rule: Callable[..., Any]
-    input_names: Callable[[Any], tuple[str, ...]]
+    input_names: Callable[..., tuple[str, ...]]
     output_names: Callable[[Any], tuple[str, ...]]
-    aux_names: Callable[[Any], tuple[str, ...]]
+    aux_names: Callable[..., tuple[str, ...]]
     num_visible: Callable[[Any], int]
     variadic: str | None
     shape: ShapeTrait | None
@@ -116,6 +118,8 @@ class Op:
     aux_in_forward: bool = False
     eager: bool = False
     num_subgraphs: int = 0
+    named_by_subgraphs: bool = False
+    named_by_subgraphs: bool = False
     host: bool = False
     origin: str = ""
     unregistered: Callable[[Mapping[str, str]], str | None] | None = None
@@ -174,6 +178,8 @@ def op(
     aux_in_forward: bool = False,
     eager: bool = False,
     num_subgraphs: int = 0,
+    named_by_subgraphs: bool = False,
+    named_by_subgraphs: bool = False,
     host: bool = False,
     origin: str = "",
     unregistered: Callable[[Mapping[str, str]], str | None] | None = None,
@@ -226,6 +232,8 @@ def op(
             aux_in_forward=aux_in_forward,
             eager=eager,
             num_subgraphs=num_subgraphs,
+            named_by_subgraphs=named_by_subgraphs,
+            named_by_subgraphs=named_by_subgraphs,
             host=host,
             origin=origin,
             unregistered=unregistered,
@@ -244,13 +252,13 @@ def op(
     return register
 
 
-def _as_names(names: Names) -> Callable[[Any], tuple[str, ...]]:
+def _as_names(names: Names) -> Callable[..., tuple[str, ...]]:
     if callable(names):
         return names
     return lambda p: names
 
 
-def _input_names(names: Names, variadic: str | None) -> Callable[[Any], tuple[str, ...]]:
+def _input_names(names: Names, variadic: str | None) -> Callable[..., tuple[str, ...]]:
     given = _as_names(names)
     if not variadic:
         return given
