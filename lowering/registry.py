@@ -119,7 +119,6 @@ class Op:
     eager: bool = False
     num_subgraphs: int = 0
     named_by_subgraphs: bool = False
-    named_by_subgraphs: bool = False
     host: bool = False
     origin: str = ""
     unregistered: Callable[[Mapping[str, str]], str | None] | None = None
@@ -179,7 +178,6 @@ def op(
     eager: bool = False,
     num_subgraphs: int = 0,
     named_by_subgraphs: bool = False,
-    named_by_subgraphs: bool = False,
     host: bool = False,
     origin: str = "",
     unregistered: Callable[[Mapping[str, str]], str | None] | None = None,
@@ -232,7 +230,6 @@ def op(
             aux_in_forward=aux_in_forward,
             eager=eager,
             num_subgraphs=num_subgraphs,
-            named_by_subgraphs=named_by_subgraphs,
             named_by_subgraphs=named_by_subgraphs,
             host=host,
             origin=origin,
