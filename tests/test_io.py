@@ -279,19 +279,18 @@ def test_unknown_arguments_warn() -> None:
 
 def test_threads_end_with_their_iterator() -> None:
     Path("a.t").write_text("1 0:1\n" * 100)
-    before = threading.active_count()
+    before = set(threading.enumerate())
     iterators = [mx.io.LibSVMIter(data_libsvm="a.t", data_shape=1, batch_size=1) for _ in range(3)]
     it = None
     for it in iterators:
         it.next()
-    assert threading.active_count() > before
-    threads = threading.enumerate()
+    started = set(threading.enumerate()) - before
+    assert started
     del iterators, it
     gc.collect()
-    for t in threads:
-        if t.name.startswith("symjax"):
-            t.join(10)
-    assert threading.active_count() <= before
+    for t in started:
+        t.join(10)
+    assert not any(t.is_alive() for t in started)
 
 
 def test_skipping_the_reading() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.util
+import re
 import tracemalloc
 from fractions import Fraction
 from pathlib import Path
@@ -15,13 +18,20 @@ from hypothesis import strategies as st
 import symjax as mx
 from symjax.io import _files
 from symjax.io._files import Block, find_files, partition, read_blocks
-from symjax.io._libsvm_text import LibSVMFormat
+from symjax.io._libsvm_text import LibSVMFormat, compiled_reader
 from symjax.io._numbers import MARGIN, decimals, exact, unsigned
 from symjax.io._rows import CsrRows
 from symjax.lowering.errors import DataFormatError, FileError, MXNetError, ParamError
 
 COLUMNS = 50
 FLOAT32 = np.dtype(np.float32)
+
+
+HAS_COMPILED = compiled_reader() is not None
+
+
+def compiled(form: LibSVMFormat) -> LibSVMFormat:
+    return dataclasses.replace(form, compiled=True)
 
 
 def naive(text: str, dtype: Any = np.float32) -> tuple[list[Any], list[list[tuple[int, Any]]]]:
@@ -45,7 +55,24 @@ def entries_of(rows: CsrRows) -> list[list[tuple[int, Any]]]:
 def parse(text: str | bytes, columns: int = COLUMNS, dtype: Any = FLOAT32) -> CsrRows:
     data = text.encode() if isinstance(text, str) else text
     Path("parsed.t").write_bytes(data)
-    return LibSVMFormat(columns, np.dtype(dtype)).parse(Block("parsed.t", 0, data))
+    block, form = Block("parsed.t", 0, data), LibSVMFormat(columns, np.dtype(dtype))
+    try:
+        rows = form.parse(block)
+    except DataFormatError as e:
+        if HAS_COMPILED:
+            with pytest.raises(DataFormatError, match=re.escape(str(e))):
+                compiled(form).parse(block)
+        raise
+    if HAS_COMPILED:
+        same_rows(compiled(form).parse(block), rows)
+    return rows
+
+
+def same_rows(one: CsrRows, other: CsrRows) -> None:
+    for field in dataclasses.fields(CsrRows):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        assert a.dtype == b.dtype, field.name
+        np.testing.assert_array_equal(a, b, err_msg=field.name)
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +113,37 @@ def files(messy: bool) -> Any:
 
 
 quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def test_numba_is_used_where_it_is_there() -> None:
+    assert HAS_COMPILED == (importlib.util.find_spec("numba") is not None)
+
+
+@pytest.mark.skipif(not HAS_COMPILED, reason="needs numba")
+def test_usual_text_is_read_by_the_compiled_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("read by arrays")
+
+    monkeypatch.setattr(LibSVMFormat, "_plain", refuse)
+    text = b"1 0:0.5 3:-2e-3 7  # no\n\n-1.5\r\n+2 49:1e10\t4:.5\n0 1:16777217.00000001"
+    rows = compiled(LibSVMFormat(COLUMNS, FLOAT32)).parse(Block("x", 0, text))
+    assert rows.labels.tolist() == [1.0, -1.5, 2.0, 0.0]
+    assert entries_of(rows) == [[(0, 0.5), (3, np.float32(-2e-3)), (7, 1.0)], [], [(49, 1e10), (4, 0.5)],
+                                [(1, 16777218.0)]]  # fmt: skip
+
+
+@pytest.mark.skipif(not HAS_COMPILED, reason="needs numba")
+def test_large_files_are_read_by_the_compiled_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("symjax.io.libsvm._WORTH_COMPILING", 1000)
+    Path("small.t").write_text("1 0:1\n" * 10)
+    Path("large.t").write_text("".join(f"{i % 7} {i % COLUMNS}:{i / 8}\n" for i in range(500)))
+    used = [mx.io.LibSVMIter(data_libsvm=p, data_shape=(COLUMNS,), batch_size=10).handle.source.format.compiled
+            for p in ("small.t", "large.t")]  # fmt: skip
+    assert used == [False, True]
+    batches = list(mx.io.LibSVMIter(data_libsvm="large.t", data_shape=(COLUMNS,), batch_size=100))
+    dense = np.concatenate([b.data[0].asnumpy() for b in batches])
+    assert dense[np.arange(500), np.arange(500) % COLUMNS].tolist() == [i / 8 for i in range(500)]
+    assert np.count_nonzero(dense) == 499
 
 
 @quick
@@ -234,7 +292,11 @@ def test_long_lines_over_many_blocks() -> None:
 
 
 @pytest.mark.parametrize("prefetch", [0, 3])
-def test_memory_follows_the_batch(prefetch: int) -> None:
+@pytest.mark.parametrize("by", ["arrays", "numba"] if HAS_COMPILED else ["arrays"])
+def test_memory_follows_the_batch(prefetch: int, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("symjax.io.libsvm._WORTH_COMPILING", 1 << 40 if by == "arrays" else 0)
+    if by == "numba":
+        compiled(LibSVMFormat(COLUMNS, FLOAT32)).parse(Block("x", 0, b"1 0:1\n"))  # what numba itself needs
     row = " ".join(f"{c * 7}:0.{c}5" for c in range(30))
     peaks = []
     for rows in (2_000, 20_000):

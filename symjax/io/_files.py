@@ -172,7 +172,7 @@ def _blocks_of(segment: Segment, size: int) -> Iterator[Block]:
                 if room < 0:
                     raise FileError(f"{path}: the line at byte {offset} has more than {MAX_LINE} bytes")
                 continue
-            data = b"".join([*held, chunk[:cut]])
+            data = b"".join([*held, memoryview(chunk)[:cut]])
             yield Block(path, offset, data)
             offset += len(data)
             held, room = [chunk[cut:]], MAX_LINE - len(chunk) + cut

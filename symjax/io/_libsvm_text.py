@@ -3,14 +3,18 @@
 A line is a label and the stored entries of a row, `label [qid:n] column:value column:value …`. A column alone has the
 value 1, a weight after the label (`label:weight`) and a query id are passed over, and so is what follows a `#`.
 
-Usual text is read by array arithmetic over the whole block. Where it is not in the plainest form it is brought to it
-and read again; what is odd even then is read line by line, which also finds the errors.
+Usual text is read by compiled code where a file is worth that and numba is there, else by array arithmetic over the
+whole block. Where it is not in the plainest form it is brought to it and read again; what is odd even then is read line
+by line, which also finds the errors.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import importlib
 import re
+from types import ModuleType
 
 import numpy as np
 
@@ -34,11 +38,13 @@ class LibSVMFormat:
       columns: columns of the matrix; another column is an error.
       dtype: type of the values and labels.
       base: number of the first column, 0 or 1.
+      compiled: whether compiled code reads usual text (`compiled_reader` must not be None).
     """
 
     columns: int
     dtype: np.dtype
     base: int = 0
+    compiled: bool = False
 
     def parse(self, block: Block) -> CsrRows:
         """Returns the rows of a block.
@@ -47,10 +53,25 @@ class LibSVMFormat:
           DataFormatError: a line has text that is not libsvm's, or a column beyond the matrix.
         """
         data = block.data.removeprefix(_BOM) if block.offset == 0 else block.data
-        rows = self._plain(data)
+        rows = self._fast(data) if self.compiled else self._plain(data)
         if rows is None:
             rows = self._plain(_plainest(data))
         return self._by_line(block) if rows is None else rows
+
+    def _fast(self, data: bytes) -> CsrRows | None:
+        """Reads text by compiled code. None if it is not usual."""
+        module = compiled_reader()
+        assert module is not None
+        text = np.frombuffer(data, np.uint8)
+        found = module.read(text, self.columns, self.base, self.dtype == np.float32)
+        if found is None:
+            return None
+        labels, values = found.labels, found.values
+        for at, start, end in found.odd.tolist():
+            where = values if at >= 0 else labels
+            where[at if at >= 0 else -1 - at] = exact([data[start:end]], self.dtype)[0]
+        return CsrRows(_cast(labels, self.dtype, True), found.bounds, found.columns,
+                       _cast(values, self.dtype, True))
 
     def _plain(self, data: bytes) -> CsrRows | None:
         """Reads text in the plainest form: single spaces, no blank line or comment. None if it is not."""
@@ -157,9 +178,18 @@ class LibSVMFormat:
         return int(name) - self.base, value or b"1"
 
 
-def _cast(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+@functools.cache
+def compiled_reader() -> ModuleType | None:
+    """Returns the module with the compiled reader, or None without numba."""
+    try:
+        return importlib.import_module("symjax.io._libsvm_compiled")
+    except ImportError:
+        return None
+
+
+def _cast(value: np.ndarray, dtype: np.dtype, copy: bool = False) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
-        return value.astype(dtype, copy=False)
+        return value.astype(dtype, copy=copy)
 
 
 def _plainest(data: bytes) -> bytes:

@@ -89,9 +89,8 @@ class _Slots:
                 item = self.items.popleft()
                 self.changed.notify_all()
                 return item
-        if self.error is not None:
-            raise self.error
-        raise StopIteration
+        error, self.error = self.error, None  # its traceback holds whoever runs `close` at the end: they must not meet
+        raise StopIteration if error is None else error
 
 
 class Ahead:

@@ -12,6 +12,7 @@ import numpy as np
 
 from symjax.base import dtype_name
 from symjax.context import Context, current_context
+from symjax.io._place import place
 from symjax.io._reader import Ahead
 from symjax.io._rows import RowStream
 from symjax.io.description import DataBatch, DataDesc
@@ -44,7 +45,7 @@ class FileParams(Params):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arrays:
-    """One batch on the host: containers or numpy arrays, the number of fill rows, the numbers of the rows."""
+    """One batch: containers or arrays on the device, the number of fill rows, the numbers of the rows."""
 
     data: Any
     label: Any
@@ -61,7 +62,12 @@ class RowBatches:
       open_streams: returns new streams, the first of which says how many rows there are.
       pack: makes the data and the label of a batch from the pieces that were taken from each stream.
       data, label: descriptions of the arrays.
+
+    Attributes:
+      device: where the batches are placed, by the thread that reads ahead.
     """
+
+    device: jax.Device
 
     def __init__(
         self,
@@ -115,10 +121,12 @@ class RowBatches:
         return batch
 
     def _epoch(self, streams: list[RowStream]) -> Iterator[Arrays]:
-        return _epoch(self.name, self.params, streams, self._pack)
+        return _epoch(self.name, self.params, streams, self._pack, self.device)
 
 
-def _epoch(name: str, params: FileParams, streams: list[RowStream], pack: Callable[..., Any]) -> Iterator[Arrays]:
+def _epoch(
+    name: str, params: FileParams, streams: list[RowStream], pack: Callable[..., Any], device: jax.Device
+) -> Iterator[Arrays]:
     """Yields the batches up to the one with the last row. Knows nothing of its iterator, which may be gone."""
     size, pad = params.batch_size, 0
     while not pad:
@@ -139,7 +147,7 @@ def _epoch(name: str, params: FileParams, streams: list[RowStream], pack: Callab
             taken = [a + b for a, b in zip(taken, more, strict=True)]
         if pad:
             index.append(np.arange(pad, dtype=np.uint64) if params.round_batch else np.zeros(pad, np.uint64))
-        data, label = pack(taken)
+        data, label = place(pack(taken), device)
         yield Arrays(data, label, pad, np.concatenate(index))
 
 
@@ -158,7 +166,7 @@ class MXDataIter(DataIter):
 
     Args:
       handle: the source of batches: `next()` returns `Arrays` or raises StopIteration, `reset()` starts the next
-        epoch, `data`, `label` and `params` describe what it gives.
+        epoch, `data`, `label` and `params` describe what it gives, `device` is set to where it goes.
       data_name: name of the data.
       label_name: name of the label.
       ctx: where the batches go, the current context by default.
@@ -171,6 +179,7 @@ class MXDataIter(DataIter):
         self.handle = handle
         # MXNet: ctx="gpu" or "cpu" says for which device memory to read ahead; batches are on the CPU in any case
         self._ctx = ctx if isinstance(ctx, Context) else current_context()
+        handle.device = self._ctx.jax_device
         self.provide_data = [handle.data._replace(name=data_name)]
         self.provide_label = [handle.label._replace(name=label_name)]
         for given, desc in ((self.provide_data, handle.data), (self.provide_label, handle.label)):
@@ -194,9 +203,7 @@ class MXDataIter(DataIter):
             batch = self.handle.next()
         except StopIteration:
             return False
-        with jax.enable_x64(True):
-            data, label = jax.device_put((batch.data, batch.label), self._ctx.jax_device)
-        self._current = (self._array(data), self._array(label), batch.pad, batch.index)
+        self._current = (self._array(batch.data), self._array(batch.label), batch.pad, batch.index)
         return True
 
     def _array(self, value: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from symjax.io._files import Segment, before, find_files, partition, read_blocks
-from symjax.io._libsvm_text import LibSVMFormat
+from symjax.io._files import BLOCK, Segment, before, find_files, partition, read_blocks
+from symjax.io._libsvm_text import LibSVMFormat, compiled_reader
 from symjax.io._reader import Parsed, worker_count
 from symjax.io._rows import CsrRows, RowStream
 from symjax.io.description import DataDesc
@@ -89,6 +89,7 @@ class LibSVMIter(MXDataIter):
         kind = params.kind.type
         handle = RowBatches("LibSVMIter", params, source.open, source.pack,
                             DataDesc("", (rows, *params.data_shape), kind), DataDesc("", label, kind))
+        handle.source = source
         super().__init__(handle, params.data_name, params.label_name, kwargs.get("ctx"))
 
 
@@ -102,13 +103,19 @@ def _check(p: LibSVMParams) -> None:
                          f"{p.label_shape}")
 
 
+_COMPILED_BLOCK = 1 << 18
+_WORTH_COMPILING = 4 << 20
+"""Bytes from which on text is read by compiled code: to load that takes as long as reading about so much without."""
+
+
 def _read(uri: str, argument: str, columns: int, dtype: np.dtype) -> tuple[list[Any], LibSVMFormat]:
     files, options = find_files(uri, argument)
     mode, form = options.pop("indexing_mode", "0"), options.pop("format", "libsvm")
     if mode not in ("0", "1") or form != "libsvm" or options:
         raise ParamError(f"LibSVMIter: {argument}={uri!r}: of the options only format=libsvm and indexing_mode=0 or 1 "
                          f"(columns from 0 or from 1) are supported")
-    return files, LibSVMFormat(columns, dtype, int(mode))
+    compiled = sum(f.size for f in files) >= _WORTH_COMPILING and compiled_reader() is not None
+    return files, LibSVMFormat(columns, dtype, int(mode), compiled)
 
 
 class _Source:
@@ -154,4 +161,4 @@ class _Source:
 
 
 def _rows(form: LibSVMFormat, segments: Sequence[Segment], workers: int) -> Iterator[CsrRows]:
-    return Parsed(form.parse, read_blocks(segments), workers)
+    return Parsed(form.parse, read_blocks(segments, _COMPILED_BLOCK if form.compiled else BLOCK), workers)
