@@ -252,7 +252,7 @@ def op(
 def _as_names(names: Names) -> Callable[..., tuple[str, ...]]:
     if callable(names):
         return names
-    return lambda p: names
+    return lambda p, *_: names
 
 
 def _input_names(names: Names, variadic: str | None) -> Callable[..., tuple[str, ...]]:

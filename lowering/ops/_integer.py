@@ -103,6 +103,11 @@ def round_even(x: Array, dtype: Any) -> Array:
     return saturate(jnp.rint(x), dtype)
 
 
+def round_away(x: Array, dtype: Any) -> Array:
+    """Rounds halves away from 0, as C's `round` does, and saturates."""
+    return saturate(jnp.trunc(x + jnp.copysign(jnp.float32(0.5), x)), dtype)
+
+
 def truncate(x: Array, dtype: Any) -> Array:
     """Cuts the fraction off, as a cast in C does, and saturates."""
     return saturate(jnp.trunc(x), dtype)
@@ -204,8 +209,8 @@ def convolve(x: Array, weight: Array, *, stride: Sequence[int], dilate: Sequence
 def _check_reach(x: Sequence[int], weight: Sequence[int], dilate: Sequence[int], pad: Sequence[int]) -> None:
     for n, k, d, q in zip(x[2:], weight[2:], dilate, pad, strict=True):
         if n + 2 * q < d * (k - 1) + 1:
-            raise ShapeError(f"argument data: the kernel spans {d * (k - 1) + 1}, more than the padded size {n + 2 * q} "
-                             f"of {tuple(x)}")
+            raise ShapeError(f"argument data: the kernel spans {d * (k - 1) + 1}, more than the padded size "
+                             f"{n + 2 * q} of {tuple(x)}")
 
 
 def convolve_by_floats(x: Array, weight: Array, *, stride: Sequence[int], dilate: Sequence[int], pad: Sequence[int],

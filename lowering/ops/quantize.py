@@ -89,8 +89,8 @@ def quantize(p: QuantizeParams, data: Array, min_range: Array, max_range: Array)
     """Quantizes float32 data with the range [min_range, max_range], arrays of shape (1,).
 
     With `R = max(|min_range|, |max_range|)` the output is `round(x 127 / R)` as int8, whose range is [-R, R], or
-    `round(x 255 / R)` as uint8, whose range stays; halves go to even, numbers outside of the range to its ends, negative
-    ones to 0 in uint8. Gradients are 0.
+    `round(x 255 / R)` as uint8, whose range stays; halves go to even, numbers outside of the range to its ends,
+    negative ones to 0 in uint8. Gradients are 0.
     """
     # MXNet: the other operators, dequantize too, count 127.5 and 255.5 steps. Its documentation describes an offset for
     # uint8, which its kernels for CPU do not have.
@@ -208,7 +208,7 @@ def calibrate_entropy(p: CalibrateEntropyParams, hist: Array, hist_edges: Array)
 
 
 def _divergences(hist: Array, half: Array, bins: int) -> Array:
-    """The divergence of each window; a scan over bins adds them up in MXNet's order, so that equal minima stay equal."""
+    """The divergence of each window; a scan over bins adds them up in MXNet's order."""
     n = hist.shape[0]
     start, length = n // 2 - half, 2 * half + 1
     zero = jnp.zeros((1,), jnp.int64)

@@ -141,7 +141,7 @@ def quantized_conv(p: ConvolutionParams, *inputs: Array) -> Ranged:
     Shapes are Convolution's.
     """
     # MXNet: its CPU kernel takes uint8 data alone, adds the bias without rescaling it, and gives a range as if the data
-    # were int8; groups and layouts with channels last are refused. What its GPU kernel does for int8 holds here for all.
+    # were int8; groups and layouts with channels last are refused. What its GPU kernel does for int8 holds here.
     return _quantized_conv(False, p, *inputs)
 
 
@@ -310,10 +310,10 @@ def quantized_elemwise_add(p: CalibratedParams, lhs: Array, rhs: Array, lhs_min:
                            rhs_max: Array) -> Ranged:
     """Adds int8 or uint8 arrays of one shape.
 
-    Without a calibrated range the sum is int32 with the range [-R, R], R the sum of the inputs' larger ends. With one it
-    has the inputs' type, or int8 if they differ, rounded with halves to even.
+    Without a calibrated range the sum is int32 with the range [-R, R], R the sum of the inputs' larger ends. With one
+    it has the inputs' type, or int8 if they differ, rounded with halves to even.
     """
-    # MXNet: of inputs of different types the uint8 one goes through int8, which cuts it off (without calibration always).
+    # MXNet: of inputs of different types the uint8 one goes through int8, which cuts it off.
     ends, out_ends = (ends_of(lhs_min, lhs_max), ends_of(rhs_min, rhs_max)), calibrated(p)
     if out_ends is None:
         dtype: Any = jnp.int32

@@ -8,8 +8,8 @@ from tests.parity.arrays import Array, const, randint, uniform
 from tests.parity.case import Case, op_case
 
 Q = "_contrib_quantized_"
-CONV = ("MXNet's CPU kernel gives uint8 products the range of int8 ones (twice the right one) and adds the bias without "
-        "rescaling it")  # fmt: skip
+CONV = ("MXNet's CPU kernel gives uint8 products the range of int8 ones (twice the right one) and adds the bias as it "
+        "is")  # fmt: skip
 EPS = "MXNet divides by sqrt(1 + eps) twice"
 FIXED = "MXNet ignores fix_gamma"
 MIXED = "MXNet cuts the uint8 input off at 127 steps of the int32 output"
