@@ -55,7 +55,8 @@ def resize(x: Any, height: int, width: int, interp: int) -> Any:
     if interp == LINEAR and half:
         interp = AREA
     shrinks = h >= height and w >= width
-    rows, cols = _taps(h, height, interp, shrinks), _taps(w, width, interp, shrinks)
+    # OpenCV sets the weights at the left and right edge to 0 and 1, but repeats the upper and lower row
+    rows, cols = _taps(h, height, interp, shrinks, interp == LINEAR_EXACT), _taps(w, width, interp, shrinks, True)
     if integer:
         return _fixed(x, rows, cols, interp, shrinks, half)
     compute = jnp.promote_types(x.dtype, jnp.float32)
@@ -69,7 +70,7 @@ def _nearest(n: int, out: int) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=1024)
-def _taps(n: int, out: int, interp: int, shrinks: bool) -> Taps:
+def _taps(n: int, out: int, interp: int, shrinks: bool, whole: bool) -> Taps:
     inverse = out / n
     scale = 1.0 / inverse
     if interp == AREA and shrinks:
@@ -85,8 +86,9 @@ def _taps(n: int, out: int, interp: int, shrinks: bool) -> Taps:
         at = np.floor(where)
         f = where - at
     if interp in (LINEAR, AREA, LINEAR_EXACT):
-        f = np.where((at < 0) | (at >= n - 1), 0.0, f).astype(f.dtype)
-        at = np.clip(at, 0, n - 1)
+        if whole:
+            f = np.where((at < 0) | (at >= n - 1), 0.0, f).astype(f.dtype)
+            at = np.clip(at, 0, n - 1)
         weight, first = np.stack([1 - f, f], 1), 0
     else:
         weight, first = (_cubic(f), -1) if interp == CUBIC else (_lanczos(f), -3)

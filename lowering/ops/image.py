@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from symjax.lowering.errors import DTypeError, ParamError, ShapeError
+from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._image_sampling import resize as resize_image
 from symjax.lowering.params import Floats, Params, Shape, param
 from symjax.lowering.registry import op, output_dtype
@@ -63,17 +63,20 @@ def _per_channel(values: Floats, default: Floats, n: int, name: str) -> Any:
 
 @op("_image_normalize", aliases=_names("normalize"), params=NormalizeParams, infer_inputs=same_shape)
 def normalize(p: NormalizeParams, data: Array) -> Array:
-    """`(data - mean) / std` by channel, for a tensor (C, H, W) or (N, C, H, W) of 1 or 3 channels, channels first."""
+    """`(data - mean) / std` by channel, for a tensor (C, H, W) or (N, C, H, W) of 1 or 3 channels, channels first.
+
+    Integers drop their fractions and wrap around.
+    """
     if data.ndim not in (3, 4) or data.shape[-3] not in (1, 3):
         raise ShapeError(f"argument 'data': expected (channels, height, width) or (N, channels, height, width) of 1 or "
                          f"3 channels, got shape {data.shape}")
-    if not jnp.issubdtype(data.dtype, jnp.floating):
-        raise DTypeError(f"argument 'data': expected a floating-point tensor, as to_tensor gives it, got {data.dtype}")
     n = data.shape[-3]
     mean = jnp.asarray(_per_channel(p.mean, (0.0,) * 4, n, "mean"), jnp.float32).reshape(-1, 1, 1)
     std = jnp.asarray(_per_channel(p.std, (1.0,) * 4, n, "std"), jnp.float32).reshape(-1, 1, 1)
-    compute = jnp.promote_types(data.dtype, jnp.float32)
-    return ((data.astype(compute) - mean.astype(compute)) / std.astype(compute)).astype(data.dtype)
+    integer = not jnp.issubdtype(data.dtype, jnp.floating)
+    compute = jnp.float32 if integer else jnp.promote_types(data.dtype, jnp.float32)
+    made = (data.astype(compute) - mean.astype(compute)) / std.astype(compute)
+    return made.astype(jnp.int64 if integer else data.dtype).astype(data.dtype)
 
 
 class CropParams(Params):

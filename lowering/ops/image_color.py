@@ -1,7 +1,8 @@
 """Changes of colour (`_image_random_*`, `_image_adjust_lighting`) of one image (H, W, C) of 1 or 3 channels, RGB.
 
 Results of uint8 images are cut to 0 … 255, fractions dropped; in other integer types they wrap around, as in MXNet. Its
-gradient of all of these is the head gradient itself; here it is the derivative.
+gradient of all of these is the head gradient itself; here it is the derivative. Some of its results of one channel are
+never written.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def contrast(data: Array, alpha: Array) -> Array:
 
 def saturation(data: Array, alpha: Array) -> Array:
     """`data * alpha + (1 - alpha) * grey image`; images of one channel stay as they are."""
+    # MXNet: its grey is 0.114 times blue alone, as each channel's part overwrites the sum of those before.
     if data.shape[-1] == 1:
         return data
     x = _floats(data)
@@ -142,7 +144,8 @@ class ColorJitterParams(Params):
     hue: float = param(ge=0, doc="The hue is turned by a part of the full turn drawn from ± this; 0 leaves it out.")
 
 
-@op("_image_random_color_jitter", aliases=("_npx__image_random_color_jitter",), params=ColorJitterParams, infer_inputs=same_shape)
+@op("_image_random_color_jitter", aliases=("_npx__image_random_color_jitter",), params=ColorJitterParams,
+    infer_inputs=same_shape)  # fmt: skip
 def random_color_jitter(p: ColorJitterParams, data: Array, *, key: Any) -> Array:
     """Changes brightness, contrast, saturation and hue at random, in random order.
 
@@ -183,7 +186,8 @@ class RandomLightingParams(Params):
     alpha_std: float = param(0.05, traced=True, doc="Standard deviation of the three factors.")
 
 
-@op("_image_random_lighting", aliases=("_npx__image_random_lighting",), params=RandomLightingParams, infer_inputs=same_shape)
+@op("_image_random_lighting", aliases=("_npx__image_random_lighting",), params=RandomLightingParams,
+    infer_inputs=same_shape)  # fmt: skip
 def random_lighting(p: RandomLightingParams, data: Array, *, key: Any) -> Array:
     """`adjust_lighting` with three normal factors of standard deviation `alpha_std`."""
     check_image(data, channels=(1, 3))
