@@ -36,7 +36,6 @@ from symjax.lowering.ops._integer import (
     round_even,
     scalar,
     scale_of,
-    step_of,
 )
 from symjax.lowering.ops._nn import along
 from symjax.lowering.ops.quantized import flat, integer_convolution, sum_with_bias
@@ -49,6 +48,7 @@ Shapes = list[ShapeLike]
 Given = list[str | None]
 Graphs = Sequence[Graph]
 Subgraphs = Sequence[Subgraph]
+Added = Callable[[int, Any], Array]
 
 _EITHER_SCALE = ("relu", "abs")
 """Functions with f(a x) = a f(x) for positive a."""
@@ -151,12 +151,15 @@ def _scales(plan: _Plan) -> bool:
     return all(i is not None or _function(n) in (*_EITHER_SCALE, "clip") for n, i in plan.rest)
 
 
-def _follow(plan: _Plan, x: Array, steps: Any, added: Callable[[int], Array]) -> Array:
-    """Runs what follows the layer on real numbers times `steps`; steps is 1 unless `_scales(plan)`."""
+def _follow(plan: _Plan, x: Array, steps: Any, added: Added) -> Array:
+    """Runs what follows the layer on real numbers times `steps`; steps is 1 unless `_scales(plan)`.
+
+    `added(position, steps)` gives a summand times `steps`.
+    """
     for node, position in plan.rest:
         assert node.op is not None
         if position is not None:
-            x = x + added(position)
+            x = x + added(position, steps)
         elif node.op.name == "clip":
             x = jnp.clip(x, node.params.a_min * steps, node.params.a_max * steps)
         else:
@@ -275,8 +278,8 @@ def _quantized_convolution(fast: bool, p: ConvolutionNodeParams, sub: Subgraph, 
     if steps is not None:
         total = sum_with_bias(total, spread(steps))
 
-    def added(i: int) -> Array:
-        return values[i].astype(jnp.float32) * step_of(values[i].dtype, *ends_of(ranges[2], ranges[3]))
+    def added(i: int, inner: Any) -> Array:
+        return values[i].astype(jnp.float32) * (inner / scale_of(values[i].dtype, *ends_of(ranges[2], ranges[3])))
 
     if out_ends is None:
         reach = product_range(data, quantized, ends, (weight.min(), weight.max()))
@@ -286,17 +289,18 @@ def _quantized_convolution(fast: bool, p: ConvolutionNodeParams, sub: Subgraph, 
     # MXNet: functions other than relu, leaky and clip are applied to the scaled numbers; here always to the real ones.
     inner = out_scale if _scales(plan) else jnp.float32(1)
     x = total.astype(jnp.float32) * spread(inner / data_scale / scales)
-    x = _follow(plan, x, inner, lambda i: added(i) * inner)
+    x = _follow(plan, x, inner, added)
     return round_even(x if _scales(plan) else x * out_scale, dtype), *map(as_range, out_ends)
 
 
-def _int32_follow(plan: _Plan, total: Array, steps: Array, added: Callable[[int], Array]) -> Array:
+def _int32_follow(plan: _Plan, total: Array, steps: Array, added: Added) -> Array:
     """What follows an uncalibrated layer, on its int32 sums of `steps` to a unit."""
     if not any(i is not None or _function(n) != "relu" or n.op is None or n.op.name != "Activation"
                for n, i in plan.rest):
         return jnp.maximum(total, 0) if plan.rest else total
-    real = _follow(plan, total.astype(jnp.float32) / steps, 1, added)
-    return round_even(real * steps, jnp.int32)
+    x = total.astype(jnp.float32)
+    return round_even(_follow(plan, x, steps, added) if _scales(plan) else _follow(plan, x / steps, 1, added) * steps,
+                      jnp.int32)
 
 
 def _convolution_node(fast: bool, p: ConvolutionNodeParams, subgraphs: Subgraphs, inputs: Sequence[Array]) -> Any:
@@ -402,7 +406,7 @@ def _linear_quantized(fast: bool, p: LinearNodeParams, sub: Subgraph, inputs: Se
     return round_even(x, dtype), *map(as_range, out_ends)
 
 
-def _no_summand(position: int) -> Array:
+def _no_summand(position: int, steps: Any) -> Array:
     raise ParamError("the subgraph of a quantized linear layer adds another array")
 
 
