@@ -50,32 +50,32 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "initializer": ("symjax.initializer", None, set()),
     "registry": ("symjax.registry", None, set()),
     "kvstore": ("symjax.kvstore", None, set()),
+    "operator": ("symjax.operator", None, _C_INTERFACE | {
+        "OpHandle", "NDArrayHandle", "Structure", "Lock", "NDArray"}),
+    "operator.CustomOp": ("symjax.operator", "CustomOp", set()),
+    "operator.CustomOpProp": ("symjax.operator", "CustomOpProp", set()),
+    "operator.PythonOp": ("symjax.operator", "PythonOp", set()),
+    "operator.NumpyOp": ("symjax.operator", "NumpyOp", set()),
+    "operator.NDArrayOp": ("symjax.operator", "NDArrayOp", set()),
     "kvstore.KVStore": ("symjax.kvstore", "KVStore", set()),
     "kvstore.KVStoreBase": ("symjax.kvstore", "KVStoreBase", set()),
     "util": ("symjax.util", None, {"check_call", "np_ufunc_legal_option", "wrap_np_binary_func", "wrap_np_unary_func"}),
 }
 
 # Names that are known to be missing still. Nothing else may be.
-_IMAGE = {
-    "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",
-    "random_color_jitter", "random_contrast", "random_flip_left_right", "random_flip_top_bottom", "random_hue",
-    "random_lighting", "random_saturation", "resize", "to_tensor",
-}
 LATER: dict[str, set[str]] = {
-    "ndarray": {"Custom", "cast_storage"},
-    "symbol": {"Custom", "cast_storage"},
-    "symbol.op": {"Custom", "cast_storage"},
+    "ndarray": {"cast_storage"},
+    "symbol": {"cast_storage"},
+    "symbol.op": {"cast_storage"},
     "symbol.sparse": {"cast_storage", "retain"},
-    "symbol.image": _IMAGE,
     "symbol.contrib": {
-        "adamw_update", "calibrate_entropy", "count_sketch", "dequantize", "hawkesll", "mp_adamw_update", "quantize",
+        "adamw_update", "calibrate_entropy", "dequantize", "mp_adamw_update", "quantize",
         "quantize_asym", "quantize_v2", "quantized_act",
         "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add",
         "quantized_elemwise_mul",
         "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn",
         "requantize",
     },
-    "ndarray.image": _IMAGE,
 }
 
 def parameters(signature: str) -> list[str]:

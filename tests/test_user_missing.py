@@ -14,7 +14,7 @@ import pytest
 import symjax as mx
 from symjax import _absent
 
-GONE = ["gluon", "np", "npx", "operator", "profiler", "engine", "runtime", "contrib.onnx", "contrib.tensorboard"]
+GONE = ["gluon", "np", "npx", "profiler", "engine", "runtime", "contrib.onnx", "contrib.tensorboard"]
 
 
 @pytest.mark.parametrize("path", GONE)
@@ -59,12 +59,6 @@ def test_a_module_that_exists_is_never_reported() -> None:
         assert _absent.explain(name) is None, name
         assert importlib.import_module(f"symjax.{name}") is getattr(mx, name)
     assert mx.sym is mx.symbol and mx.nd is mx.ndarray
-
-
-def test_custom_operators_name_their_replacement() -> None:
-    for namespace in (mx.sym, mx.nd):
-        with pytest.raises(AttributeError, match=r"Custom is not supported: register a JAX function"):
-            namespace.Custom  # noqa: B018
 
 
 def test_contrib_paths_of_old_programs() -> None:

@@ -33,8 +33,10 @@ class ImdecodeParams(Params):
     to_rgb: bool = param(True, doc="Order channels RGB; otherwise BGR.")
 
 
-class ImreadParams(ImdecodeParams):
+class ImreadParams(Params):
     filename: str = param(doc="Path of the image file.")
+    flag: int = param(1, ge=0, doc="As for _cvimdecode.")
+    to_rgb: bool = param(True, doc="As for _cvimdecode.")
 
 
 def decode(data: bytes, flag: int, to_rgb: bool) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Names of MXNet that stand for something outside of the graph: they have no computation to be lowered.
 
-MXNet registers them so that its recorder of imperative calls has names for its nodes. What they do lies in objects of the
-process that recorded them, which no attribute carries: MXNet, too, cannot run a graph that holds one.
+MXNet registers them so that its recorder of imperative calls has names for its nodes. What they do lies in objects of
+the process that recorded them, which no attribute carries: MXNet, too, cannot run a graph that holds one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class _Block(_Recorded):
 
 
 class _Function(_Recorded):
-    remedy = ("an autograd.Function of the process that recorded it. Write it as a CustomOp (mx.operator.register), which "
-              "a graph finds by its name")
+    remedy = ("an autograd.Function of the process that recorded it. Write it as a CustomOp (mx.operator.register), "
+              "which a graph finds by its name")
 
 
 def _free(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -62,7 +62,8 @@ def cached_op_thread_safe(p: Any, *data: Any) -> Any:
     raise _refuse("_CachedOpThreadSafe", _Block.remedy)
 
 
-@op("_CustomFunction", params=_Function, all_inputs=(), unregistered=lambda a: "a Function of another process", **_COMMON)
+@op("_CustomFunction", params=_Function, all_inputs=(), unregistered=lambda a: "a Function of another process",
+    **_COMMON)  # fmt: skip
 def custom_function(p: Any, *data: Any) -> Any:
     """Stands for a call of an `autograd.Function`; such a graph cannot run, as in MXNet."""
     raise _refuse("_CustomFunction", _Function.remedy)

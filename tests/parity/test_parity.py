@@ -54,6 +54,12 @@ ELSEWHERE = {
          "_contrib_dgl_csr_neighbor_uniform_sample", "_contrib_dgl_graph_compact", "_contrib_dgl_subgraph",
          "_contrib_edge_id", "_contrib_getnnz"), "tests/test_dgl_ops.py"),
     "_symjax_gradient": "tests/test_graph.py",
+    **dict.fromkeys(("Custom", "_Native", "_NDArray", "_CachedOp", "_CachedOpThreadSafe", "_CustomFunction", "_NoGradient"),
+                    "tests/test_custom_op.py"),
+    **dict.fromkeys(("_cvimdecode", "_cvimread", "_cvimresize", "_cvcopyMakeBorder", "_imdecode",
+                     "_contrib_count_sketch"), "tests/test_image_ops.py"),
+    **dict.fromkeys(("WarpCTC", "ChannelwiseConvolution", "CuDNNBatchNorm", "QActivation", "QConvolution",
+                     "QFullyConnected", "MoonOutput"), "tests/test_plugins.py"),
     **dict.fromkeys(("cast_storage", "_sparse_retain"), "tests/parity/test_storage.py"),
 }  # fmt: skip
 """Ops that real MXNet cannot run as symbols on a CPU, or that take csr, and where they are tested instead."""
