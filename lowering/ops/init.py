@@ -42,7 +42,7 @@ def known_shape(shape: Shape | None, out_shapes: OutShapes) -> tuple[int, ...]:
     """
     given = out_shapes[0] if out_shapes else None
     found = given if given is not None else declared(shape)
-    if found is None:
+    if found is None or any(d < 0 for d in found):
         raise ShapeError("the shape is unknown: give `shape`, or use the array where its shape can be inferred")
     return tuple(found)
 

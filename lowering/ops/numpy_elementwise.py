@@ -43,7 +43,8 @@ def always(dtype: str) -> InferTypes:
 
     def infer(p: Any, ins: list[str | None], outs: list[str | None]) -> Types:
         known = next((t for t in ins if t), None)
-        return [t or known for t in ins], [dtype] * len(outs)
+        # One that differs is a contradiction, which the engine reports.
+        return [known] * len(ins), [dtype] * len(outs)
 
     return infer
 
@@ -93,8 +94,12 @@ def copysign(a: Array, b: Array) -> Array:
 def ldexp(a: Array, b: Array) -> Array:
     """a 2^b, where b need not be whole."""
     if is_float(a):
-        return widened(lambda x, y: x * jnp.exp2(y))(a, b)
-    return cast(a.astype(jnp.float64) * jnp.exp2(b.astype(jnp.float64)), a.dtype)
+        return widened(_times_power)(a, b)
+    return cast(_times_power(a.astype(jnp.float64), b.astype(jnp.float64)), a.dtype)
+
+
+def _times_power(x: Array, y: Array) -> Array:
+    return x * jnp.power(jnp.full((), 2, y.dtype), y)  # exp2 is inexact at whole numbers on the CPU
 
 
 arctan2: binary.Binary = widened(jnp.arctan2)

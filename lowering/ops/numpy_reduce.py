@@ -183,7 +183,7 @@ def _variance(p: SpreadParams, a: Array, root: bool) -> Array:
     return kept(cast(jnp.sqrt(y) if root else y, dtype), axes, a.shape, p.keepdims)
 
 
-@op("_npi_std", params=SpreadParams, infer_types=_dtype_or_input)
+@op("_npi_std", params=SpreadParams, outputs=("std",), infer_types=_dtype_or_input)
 def std(p: SpreadParams, a: Array) -> Array:
     """Returns the standard deviation over `axis`: the root of the mean square distance from the mean.
 
@@ -192,7 +192,7 @@ def std(p: SpreadParams, a: Array) -> Array:
     return _variance(p, a, True)
 
 
-@op("_npi_var", params=SpreadParams, infer_types=_dtype_or_input)
+@op("_npi_var", params=SpreadParams, outputs=("var",), infer_types=_dtype_or_input)
 def var(p: SpreadParams, a: Array) -> Array:
     """Returns the variance over `axis`: the mean square distance from the mean."""
     return _variance(p, a, False)
@@ -207,10 +207,7 @@ def _index(fn: Callable[..., Array], p: NumpyArgParams, data: Array) -> Array:
     axes = np_axes(None if p.axis is None else (p.axis,), data.ndim)
     if not _size(data.shape, axes):
         raise ShapeError(f"data has shape {data.shape}: there is no element to find")
-    if p.axis is None or not data.ndim:
-        index = fn(data.reshape(-1))
-    else:
-        index = fn(data, axes[0])
+    index = fn(data.reshape(-1)) if p.axis is None or not data.ndim else fn(data, axes[0])
     return kept(index.astype(jnp.int64), axes, data.shape, p.keepdims)
 
 
@@ -237,7 +234,8 @@ class AverageParams(Params):
 def average(p: AverageParams, a: Array, weights: Array | None = None) -> tuple[Array, Array]:
     """Returns sum(a w) / sum(w) over `axis`, and the sums of the weights; all in the type of `a`.
 
-    `weights` has the shape of `a`, or is a vector along the one `axis`. Integers truncate.
+    `weights` has the shape of `a`, or is a vector along the one `axis`; of a vector, and where there are none (all are
+    1), the sum is a scalar. Integers truncate.
     """
     axes = np_axes(p.axis, a.ndim)
     wide = wide_dtype(a.dtype) if is_float(a) else jnp.dtype(jnp.float64)
@@ -247,7 +245,9 @@ def average(p: AverageParams, a: Array, weights: Array | None = None) -> tuple[A
         return cast(jnp.sum(x, axes) / count, a.dtype), jnp.full((), count, a.dtype)
     w = jnp.broadcast_to(_along(weights, a.shape, p.axis, axes).astype(wide), a.shape)
     scale = jnp.sum(w, axes)
-    return cast(jnp.sum(x * w, axes) / scale, a.dtype), cast(scale, a.dtype)
+    # MXNet: the sum of a vector of weights stays a scalar.
+    total = scale if weights.ndim == a.ndim else jnp.sum(weights.astype(wide))
+    return cast(jnp.sum(x * w, axes) / scale, a.dtype), cast(total, a.dtype)
 
 
 def _along(weights: Array, shape: tuple[int, ...], axis: Shape | None, axes: tuple[int, ...]) -> Array:
