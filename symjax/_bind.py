@@ -136,7 +136,8 @@ def simple_bind_arrays(
         unused = "".join(f"\n  {k!r} is not an input.{did_you_mean(k, inputs)}" for k in shapes if k not in inputs)
         raise BindError(
             f"simple_bind error: cannot decide the shapes of some arguments ({-np_shape:d} means an unknown dimension)"
-            f"; please provide them as keywords, such as {open_[0].name}=(2, 3): {listed}. Given: {dict(shapes)}{unused}"
+            f"; please provide them as keywords, such as {open_[0].name}=(2, 3): {listed}. "
+            f"Given: {dict(shapes)}{unused}"
         )
     share: set[str] = set(shared_arg_names or ())
     _report(storage, found, types)
