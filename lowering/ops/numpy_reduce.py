@@ -328,11 +328,11 @@ def bincount(p: BincountParams, data: Array, weights: Array | None = None) -> Ar
     The length of the result, max(data) + 1 or `minlength`, depends on values: a graph with this op runs node by node,
     and jit refuses it.
     """
+    need_values(data, "bincount", "data", "a sum over one_hot", "np.bincount")
     if data.ndim != 1 or (weights is not None and weights.shape != data.shape):
         raise ShapeError(f"data {data.shape} must be a vector, and weights like it")
     if is_float(data):
         raise ParamError(f"data has dtype {data.dtype}; bincount needs integers")
-    need_values(data, "bincount", "data", "a sum over one_hot", "np.bincount")
     if data.size and int(jnp.min(data)) < 0:
         raise ParamError("data holds a negative number")
     length = max(p.minlength, int(jnp.max(data)) + 1 if data.size else 0)
