@@ -51,7 +51,7 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "registry": ("symjax.registry", None, set()),
     "kvstore": ("symjax.kvstore", None, set()),
     "operator": ("symjax.operator", None, _C_INTERFACE | {
-        "OpHandle", "NDArrayHandle", "Structure", "Lock", "NDArray"}),
+        "OpHandle", "NDArrayHandle", "Structure", "Lock", "NDArray", "c_str", "is_np_array", "py_str"}),
     "operator.CustomOp": ("symjax.operator", "CustomOp", set()),
     "operator.CustomOpProp": ("symjax.operator", "CustomOpProp", set()),
     "operator.PythonOp": ("symjax.operator", "PythonOp", set()),

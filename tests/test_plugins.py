@@ -176,6 +176,7 @@ def test_moon_output() -> None:
     with pytest.raises(MissingLoweringError, match="MoonOutput has no gradient"):
         e.forward(is_train=True)
         e.backward()
+        e.grad_dict["x"].asnumpy()
 
 
 @needs_zoo
