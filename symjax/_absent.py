@@ -47,7 +47,6 @@ ABSENT: dict[str, str] = {
     "contrib.autograd": "not supported: use mx.autograd",
     "contrib.io": f"{_LATER}",
     "contrib.onnx": f"{_LATER}",
-    "contrib.quantization": f"{_LATER}",
     "contrib.svrg_optimization": "not supported",
     "contrib.tensorboard": "not supported: write the numbers with a TensorBoard package of your own",
     "contrib.tensorrt": "not needed: XLA compiles the whole graph",
