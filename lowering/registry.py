@@ -311,6 +311,15 @@ def find(name: str) -> Op | None:
     return hit
 
 
+def lacking(name: str, attrs: Mapping[str, str]) -> str | None:
+    """What a node of these attributes would need and is not registered: its operator, or what that refers to."""
+    hit = find(name)
+    if hit is None:
+        return name
+    part = hit.unregistered(attrs) if hit.unregistered is not None else None
+    return f"{name} with {part}" if part else None
+
+
 def get(name: str) -> Op:
     """Returns the op of that name or alias.
 

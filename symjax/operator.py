@@ -23,7 +23,7 @@ import collections
 import itertools
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -174,7 +174,7 @@ def register(reg_name: str) -> Callable[[P], P]:
     def do_register(prop_cls: P) -> P:
         if not (isinstance(prop_cls, type) and issubclass(prop_cls, CustomOpProp)):
             raise TypeError(f"register({reg_name!r}): expected a subclass of CustomOpProp, got {prop_cls!r}")
-        _custom.register_type(reg_name, lambda kwargs: PropType(prop_cls(**kwargs), reg_name))
+        _custom.register_type(reg_name, lambda kwargs: PropType(cast(Any, prop_cls)(**kwargs), reg_name))
         _dispatch.forget(_ops.get("Custom"))
         return prop_cls
 

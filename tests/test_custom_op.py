@@ -401,3 +401,11 @@ def test_backward_that_changes_auxiliary_states_is_told_of() -> None:
         e.forward(is_train=True)
         e.backward([mx.nd.ones(2), mx.nd.ones(2)])
     assert any("changes an auxiliary state" in str(w.message) for w in caught)
+
+
+def test_what_cannot_be_exported_says_so() -> None:
+    from symjax.interop import stablehlo
+
+    simple("plain", lambda op, x: x)
+    with pytest.raises(MissingLoweringError, match=r"node 'p' \(Custom\) runs Python on the host.*create_jax_operator"):
+        stablehlo.export(mx.sym.Custom(mx.sym.var("x"), op_type="plain", name="p"), x=(2,))

@@ -269,7 +269,8 @@ class Proposal:
     Where the example fills up with random proposals, those found are repeated from the start.
     """
 
-    arguments = ("cls_prob", "bbox_pred", "im_info")
+    arguments: tuple[str, ...] = ("cls_prob", "bbox_pred", "im_info")
+    outputs: tuple[str, ...]
     aux: tuple[str, ...] = ()
 
     def __init__(self, given: dict[str, str]) -> None:

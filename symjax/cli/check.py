@@ -67,20 +67,25 @@ def _uses(text: str, label: str) -> Iterator[_Use]:
         raise GraphFormatError(f"{label}: not a symbol") from None
     count: dict[str, int] = {}
     first: dict[str, str] = {}
-    for op, node in found:
+    lacking: dict[str, bool] = {}
+    for op, attrs, node in found:
+        missing = registry.lacking(op, attrs)
+        op = missing or op
+        lacking[op] = missing is not None
         count[op] = count.get(op, 0) + 1
         first.setdefault(op, node)
     for op in sorted(count, key=lambda o: (-count[o], o)):
-        known = registry.find(op) is not None
+        known = not lacking[op]
         yield _Use(op, count[op], first[op], known, None if known else _nearest(op))
 
 
-def _op_rows(doc: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _op_rows(doc: dict[str, Any]) -> Iterator[tuple[str, dict[str, str], str]]:
     waiting = [doc]
     while waiting:
         for row in waiting.pop()["nodes"]:
             if row["op"] != "null":
-                yield str(row["op"]), str(row["name"])
+                attrs = {k: v for key in ("param", "attr", "attrs") for k, v in dict(row.get(key) or {}).items()}
+                yield str(row["op"]), attrs, str(row["name"])
             waiting.extend(row.get("subgraphs", []))
 
 
@@ -152,7 +157,8 @@ def _text(
     missing = [u for u in uses if not u.supported]
     if missing:
         parts.append(f"{len(missing)} of {len(uses)} operators are not supported; register them with "
-                     f"symjax.lowering.registry.op, or replace them.")  # fmt: skip
+                     f"symjax.lowering.registry.op (Custom ones with mx.operator.register), or replace them."
+                     )  # fmt: skip
     total = sum(u.count for u in uses)
     verdict = state.paint("good", fg="green") if ok else state.paint("not good", fg="red")
     return "\n\n".join([*parts, f"{label}: {total} operator nodes, {len(uses)} operators: {verdict}"])

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from symjax._files import atomic_write
 from symjax.functional import lower
-from symjax.lowering.errors import BindError, GraphFormatError
+from symjax.lowering.errors import BindError, GraphFormatError, MissingLoweringError
 from symjax.lowering.graph import Entry
 from symjax.lowering.infer import infer_types
 
@@ -77,10 +77,17 @@ def export(
         def open_(params: Mapping[str, Any], aux: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[jax.Array]:
             return fn(params, aux, inputs)[0]
 
-        if freeze:
-            return jax.export.export(jax.jit(frozen), platforms=platforms)(inputs)
-        avals = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape, v.dtype), (params, aux))
-        return jax.export.export(jax.jit(open_), platforms=platforms)(*avals, inputs)
+        avals = () if freeze else jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape, v.dtype), (params, aux))
+        try:
+            return jax.export.export(jax.jit(frozen if freeze else open_), platforms=platforms)(*avals, inputs)
+        except NotImplementedError as e:
+            host = [f"{n.name!r} ({n.op.name})" for n in symbol._graph.nodes if n.op is not None and n.op.host]
+            if not host or isinstance(e, MissingLoweringError):
+                raise
+            raise MissingLoweringError(
+                f"node {host[0]} runs Python on the host, which an exported function cannot hold: give its "
+                f"CustomOpProp a create_jax_operator (see docs/custom.md)"
+            ) from e
 
 
 def save(path: str | os.PathLike[str], exported: jax.export.Exported) -> None:

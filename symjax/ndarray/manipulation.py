@@ -9,7 +9,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from symjax.base import integer_types
-from symjax.lowering.errors import DTypeError, MissingLoweringError, ShapeError
+from symjax.lowering.errors import DTypeError, ShapeError
+from symjax.lowering.ops.opencv import decode
 from symjax.ndarray._functions import function_in
 from symjax.ndarray.creation import array
 from symjax.ndarray.ndarray import NDArray
@@ -127,18 +128,10 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
       mean: a (channels, height, width) array to subtract.
 
     Raises:
-      MissingLoweringError: OpenCV is not installed.
+      MissingLoweringError: neither OpenCV nor Pillow is installed.
       ValueError: the bytes are no image.
     """
-    try:
-        import cv2
-    except ImportError:
-        raise MissingLoweringError("imdecode needs OpenCV: install symjax-mxnet[image]") from None
-    flag = cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE
-    pixels = cv2.imdecode(np.frombuffer(str_img, np.uint8), flag)
-    if pixels is None:
-        raise ValueError("imdecode: the bytes are not an image that OpenCV reads")
-    planes = pixels[None] if channels == 1 else pixels[:, :, ::-1].transpose(2, 0, 1)
+    planes = decode(str_img, int(channels == 3), True).transpose(2, 0, 1)
     left, top, right, bottom = clip_rect
     if any(clip_rect):
         planes = planes[:, top:bottom, left:right]

@@ -279,12 +279,11 @@ class _Reader:
     def _op(self, op: str, node: str, attrs: Mapping[str, str]) -> registry.Op | None:
         if op == "null":
             return None
-        hit = registry.find(op)
-        lacking = hit.unregistered(attrs) if hit is not None and hit.unregistered is not None else None
-        if hit is None or lacking:
-            self.unknown.append((f"{op} with {lacking}" if lacking else op, node))
+        lacking = registry.lacking(op, attrs)
+        if lacking:
+            self.unknown.append((lacking, node))
             return self.stand_ins.setdefault(op, UnknownOp(op)).op
-        return hit
+        return registry.find(op)
 
     def _entries(self, rows: Any, where: str, n: int) -> list[tuple[int, int]]:
         if not isinstance(rows, list):
