@@ -62,9 +62,9 @@ def _beside_data(node: Node, i: int) -> bool:
 FORMS: dict[str, Form] = {
     "Convolution": Form("_contrib_quantized_conv", must=True, requantize=True),
     "FullyConnected": Form("_contrib_quantized_fully_connected", must=True, requantize=True),
-    "Embedding": Form("_contrib_quantized_embedding", lambda p: p.dtype == "float32", must=True,
+    "Embedding": Form("_contrib_quantized_embedding", lambda p: p.dtype == "float32",
                       plain=lambda node, i: i == 0),
-    "elemwise_mul": Form("_contrib_quantized_elemwise_mul", must=True, requantize=True),
+    "elemwise_mul": Form("_contrib_quantized_elemwise_mul", requantize=True),
     "RNN": Form("_contrib_quantized_rnn", lambda p: p.mode == "lstm" and p.projection_size is None, must=True,
                 plain=lambda node, i: i != 0, asymmetric=(0,), float_output=True, attrs={"quantized": "true"}),
     "Pooling": Form("_contrib_quantized_pooling", lambda p: p.pool_type in ("max", "avg")),
@@ -150,8 +150,8 @@ def quantize(
 def set_ranges(graph: Graph, ranges: Mapping[str, tuple[float, float]]) -> Graph:
     """Writes calibrated ranges into the nodes that want one; see `Quantized.calibrate` for the names."""
     new = Graph(copy_graph(graph.outputs))
-    for node in new.nodes:
-        name = _range_name(node)
+    for old, node in zip(graph.nodes, new.nodes, strict=True):
+        name = _range_name(old)
         if name in ranges:
             low, high = ranges[name]
             node.attrs |= {"min_calib_range": f"{low:f}", "max_calib_range": f"{high:f}"}
