@@ -288,8 +288,11 @@ def boolean_mask_assign_tensor(p: MaskedTensorParams, data: Array, mask: Array, 
 
 
 def _check_count(mask: Array, given: int) -> None:
-    if given != 1 and not isinstance(mask, Tracer) and int((mask != 0).sum()) != given:
-        raise ShapeError(f"argument 'value': {given} values for {int((mask != 0).sum())} places of the mask")
+    if given == 1 or isinstance(mask, Tracer):
+        return
+    places = np.count_nonzero(np.asarray(mask))  # by numpy: within a trace jnp would give a tracer
+    if places != given:
+        raise ShapeError(f"argument 'value': {given} values for {places} places of the mask")
 
 
 @op("_npi_share_memory", infer_types=lambda p, ins, outs: (ins, ["bool"]))
