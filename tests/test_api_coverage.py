@@ -68,14 +68,7 @@ LATER: dict[str, set[str]] = {
     "symbol": {"cast_storage"},
     "symbol.op": {"cast_storage"},
     "symbol.sparse": {"cast_storage", "retain"},
-    "symbol.contrib": {
-        "adamw_update", "calibrate_entropy", "dequantize", "mp_adamw_update", "quantize",
-        "quantize_asym", "quantize_v2", "quantized_act",
-        "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add",
-        "quantized_elemwise_mul",
-        "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn",
-        "requantize",
-    },
+    "symbol.contrib": {"adamw_update", "mp_adamw_update"},
 }
 
 def parameters(signature: str) -> list[str]:

@@ -152,7 +152,7 @@ def set_ranges(graph: Graph, ranges: Mapping[str, tuple[float, float]]) -> Graph
     new = Graph(copy_graph(graph.outputs))
     for old, node in zip(graph.nodes, new.nodes, strict=True):
         name = _range_name(old)
-        if name in ranges:
+        if name is not None and name in ranges:
             low, high = ranges[name]
             node.attrs |= {"min_calib_range": f"{low:f}", "max_calib_range": f"{high:f}"}
     return new
