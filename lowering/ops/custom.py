@@ -46,10 +46,10 @@ class CustomParams(Params):
         return self
 
     def to_attrs(self) -> dict[str, str]:
-        return {"op_type": self.op_type, **dict(self.kwargs)}
+        return {"op_type": self.op_type, **dict(self.__dict__["kwargs"])}
 
     def _key(self) -> tuple[Any, ...]:
-        return self.op_type, self.kwargs, self.factory
+        return self.op_type, self.__dict__["kwargs"], self.__dict__["factory"]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CustomParams) and self._key() == other._key()

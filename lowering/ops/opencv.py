@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from symjax.lowering.errors import (
     DataFormatError,
@@ -88,7 +89,7 @@ def _unknown(p: Any, ins: list[Any]) -> list[None]:
     eager=True, host=True)  # fmt: skip
 def cvimdecode(p: ImdecodeParams, buf: Array) -> Array:
     """Decodes the bytes of an image file, uint8 of any shape, to uint8 (H, W, C)."""
-    if isinstance(buf, jax.core.Tracer):
+    if isinstance(buf, Tracer):
         raise MissingLoweringError("the size of a decoded image depends on the bytes, so it cannot be compiled: decode "
                                    "first (mx.image.imdecode) and give the graph the pixels")
     data = np.asarray(buf).tobytes()
