@@ -23,7 +23,7 @@ EXTREMES = ("_np_max", "_np_min")
 TESTS = ("_np_any", "_np_all")
 SPREADS = ("_npi_std", "_npi_var")
 ARGS = ("_npi_argmax", "_npi_argmin")
-NAMES = dict.fromkeys((*TESTS, *ARGS), "data")
+NAMES: dict[str, str] = dict.fromkeys((*TESTS, *ARGS), "data")
 
 
 def case(op: str, inputs: dict[str, Any], params: dict[str, Any] | None = None, **options: Any) -> Case:
