@@ -82,7 +82,7 @@ def typed() -> list[Case]:
 
 
 def empty() -> list[Case]:
-    """More in tests/test_numpy_ops.py: MXNet fails where nothing is left, and then in what follows."""
+    """More in tests/test_numpy_values.py: MXNet fails where nothing is left, and then in what follows."""
     none = (0, 3)
     return [
         one("_np_sum", none, id="empty"),
