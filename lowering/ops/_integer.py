@@ -147,7 +147,7 @@ def dot(x: Array, weight: Array) -> Array:
     """x (…, K) · weight (M, K) in int8 products summed in int32: (…, M)."""
     x, shifted = _signed(x)
     out = lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
-    return out + 128 * weight.astype(jnp.int32).sum(1) if shifted else out
+    return out + 128 * weight.sum(1, dtype=jnp.int32) if shifted else out
 
 
 def dot_by_floats(x: Array, weight: Array) -> Array:
@@ -201,7 +201,7 @@ def convolve(x: Array, weight: Array, *, stride: Sequence[int], dilate: Sequence
         total = total + lax.dot_general(at, seen, (((2,), (2,)), ((0,), (1,))), preferred_element_type=jnp.int32)
     out = jnp.moveaxis(total, 2, 0).reshape(n, weight.shape[0], *out_size)
     if shifted:
-        sums = weight.astype(jnp.int32).sum(tuple(range(1, weight.ndim)))
+        sums = weight.sum(tuple(range(1, weight.ndim)), dtype=jnp.int32)
         out = out + 128 * sums.reshape(1, -1, *([1] * len(kernel)))
     return out
 

@@ -63,7 +63,7 @@ def _run(cell: Cell, x: Array, h: Array, c: Array, scales: Array, scale: Array, 
     """One direction of a layer on uint8 x (T, N, I): all uint8 states (T, N, H), and the final states as floats."""
     w_input, w_state = (round_even(w * scales[:, None], jnp.int8) for w in (cell.w_input, cell.w_state))
     bias, unit = cell.b_input + cell.b_state, 1 / (scale * scales)
-    offset = shift * (w_input.astype(jnp.int32).sum(1) + w_state.astype(jnp.int32).sum(1)).astype(jnp.float32)
+    offset = shift * (w_input.sum(1, dtype=jnp.int32) + w_state.sum(1, dtype=jnp.int32)).astype(jnp.float32)
 
     def step(carry: tuple[Array, Array], from_x: Array) -> tuple[tuple[Array, Array], Array]:
         total = (from_x + product(carry[0], w_state)).astype(jnp.float32)
