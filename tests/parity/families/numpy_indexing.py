@@ -32,7 +32,8 @@ def insert(kind: str, params: dict, given: Array | tuple[int, ...] | None = None
 
 def numpys(params: dict, where: Any) -> Callable[[dict[str, np.ndarray]], dict[str, Any]]:
     """What numpy inserts."""
-    return both(lambda x: np.insert(x["arr"], where, x.get("values", params.get("val")), params.get("axis")))
+    numpy: Any = np
+    return both(lambda x: numpy.insert(x["arr"], where, x.get("values", params.get("val")), params.get("axis")))
 
 
 def index(*v: int) -> Array:
@@ -95,9 +96,11 @@ def dynamic(op: str, inputs: dict[str, Any], params: dict, f: Any, outputs: int 
 def uniques(params: dict[str, Any]) -> Callable[[dict[str, np.ndarray]], dict[str, Any]]:
     """numpy's unique, as int64 vectors after the values."""
 
+    numpy: Any = np
+
     def run(x: dict[str, np.ndarray]) -> dict[str, Any]:
         data = x["data"].reshape(x["data"].shape or (1,))
-        found = np.unique(data, **{k: bool(v) if k != "axis" else v for k, v in params.items()})
+        found = numpy.unique(data, **{k: bool(v) if k != "axis" else v for k, v in params.items()})
         found = found if isinstance(found, tuple) else (found,)
         return {f"{m}{i}": v if i == 0 else v.reshape(-1) for m in ("out", "train") for i, v in enumerate(found)}
 

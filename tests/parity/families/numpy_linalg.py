@@ -152,7 +152,7 @@ def eigen_gradient(a: np.ndarray, w_head: np.ndarray) -> np.ndarray:
     """The gradient of a weighted sum of the eigenvalues: Σ h_i u_i v_iᵀ with left and right vectors."""
     w, v = np.linalg.eig(a)
     left = np.linalg.inv(v)
-    return sum(w_head[i] * np.outer(left[i], v[:, i]) for i in range(len(w)))
+    return left.T @ np.diag(w_head) @ v.T
 
 
 def symmetric_gradient(a: np.ndarray, w_head: np.ndarray, upper: bool = False) -> np.ndarray:
