@@ -150,7 +150,7 @@ decompositions = [
 
 def eigen_gradient(a: np.ndarray, w_head: np.ndarray) -> np.ndarray:
     """The gradient of a weighted sum of the eigenvalues: Σ h_i u_i v_iᵀ with left and right vectors."""
-    w, v = np.linalg.eig(a)
+    _, v = np.linalg.eig(a)
     left = np.linalg.inv(v)
     return left.T @ np.diag(w_head) @ v.T
 
