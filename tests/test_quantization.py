@@ -40,7 +40,8 @@ def test_ranges_are_mxnets(model: str) -> None:
 def test_ranges_by_entropy() -> None:
     """Of few bins, to be quick: within the data's range, and near what MXNet takes of many."""
     symbol, args, aux, data = parameters(mx, "linear")
-    qsym, _, _, collector = quantization.quantize_graph(symbol, args, aux, quantized_dtype="auto", quantize_mode="smart")
+    qsym, _, _, collector = quantization.quantize_graph(symbol, args, aux, quantized_dtype="auto",
+                                                        quantize_mode="smart")
     collector.num_bins = 801
     bound = symbol.bind(mx.cpu(), {**args, "data": mx.nd.array(data)}, grad_req="null")
     bound.set_monitor_callback(collector.collect, monitor_all=True)

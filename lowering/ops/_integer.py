@@ -206,6 +206,21 @@ def convolve(x: Array, weight: Array, *, stride: Sequence[int], dilate: Sequence
     return out
 
 
+def _depthwise(x: Array, weight: Array, stride: Sequence[int], dilate: Sequence[int], pad: Sequence[int]) -> Array:
+    """A filter for each channel: one elementwise product for each tap, which XLA joins into one loop."""
+    _check_reach(x.shape, weight.shape, dilate, pad)
+    x = jnp.pad(x.astype(jnp.float32), [(0, 0), (0, 0), *((q, q) for q in pad)])
+    kernel = weight.shape[2:]
+    ends = [n - d * (k - 1) for n, k, d in zip(x.shape[2:], kernel, dilate, strict=True)]
+    total: Any = 0
+    for tap in itertools.product(*(range(k) for k in kernel)):
+        start = [t * d for t, d in zip(tap, dilate, strict=True)]
+        limit = [a + e for a, e in zip(start, ends, strict=True)]
+        seen = lax.slice(x, [0, 0, *start], [*x.shape[:2], *limit], [1, 1, *stride])
+        total = total + seen * weight[(slice(None), 0, *tap)].astype(jnp.float32).reshape(1, -1, *([1] * len(kernel)))
+    return total.astype(jnp.int32)
+
+
 def _check_reach(x: Sequence[int], weight: Sequence[int], dilate: Sequence[int], pad: Sequence[int]) -> None:
     for n, k, d, q in zip(x[2:], weight[2:], dilate, pad, strict=True):
         if n + 2 * q < d * (k - 1) + 1:
@@ -225,6 +240,8 @@ def convolve_by_floats(x: Array, weight: Array, *, stride: Sequence[int], dilate
     size = max(1, _block(x, weight) // taps)
     if taps > _block(x, weight):
         return convolve(x, weight, stride=stride, dilate=dilate, pad=pad, groups=groups)
+    if groups == x.shape[1] == weight.shape[0]:
+        return _depthwise(x, weight, stride, dilate, pad)
     if weight.shape[1] <= size:
         return convolution(x.astype(jnp.float32), weight.astype(jnp.float32)).astype(jnp.int32)
     per_group = weight.shape[1]
