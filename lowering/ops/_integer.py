@@ -221,6 +221,13 @@ def _depthwise(x: Array, weight: Array, stride: Sequence[int], dilate: Sequence[
     return total.astype(jnp.int32)
 
 
+def _pointwise(x: Array, weight: Array) -> Array:
+    """A convolution with one tap, as a product of matrices."""
+    out = lax.dot_general(weight.reshape(weight.shape[:2]), x, (((1,), (1,)), ((), ())),
+                          precision=lax.Precision.HIGHEST)
+    return jnp.moveaxis(out, 0, 1)
+
+
 def _check_reach(x: Sequence[int], weight: Sequence[int], dilate: Sequence[int], pad: Sequence[int]) -> None:
     for n, k, d, q in zip(x[2:], weight[2:], dilate, pad, strict=True):
         if n + 2 * q < d * (k - 1) + 1:
@@ -242,6 +249,8 @@ def convolve_by_floats(x: Array, weight: Array, *, stride: Sequence[int], dilate
         return convolve(x, weight, stride=stride, dilate=dilate, pad=pad, groups=groups)
     if groups == x.shape[1] == weight.shape[0]:
         return _depthwise(x, weight, stride, dilate, pad)
+    if groups == taps == 1 and set(stride) == {1} and not any(pad):
+        convolution = _pointwise
     if weight.shape[1] <= size:
         return convolution(x.astype(jnp.float32), weight.astype(jnp.float32)).astype(jnp.int32)
     per_group = weight.shape[1]
