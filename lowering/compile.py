@@ -8,6 +8,7 @@ told apart by JAX's own cache.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +24,9 @@ from symjax.lowering.host import take_error
 from symjax.lowering.row_gradients import GradientPlan, TouchedRows, converters, stored
 from symjax.lowering.trace import lower_graph, needs_key
 from symjax.sparse.elementwise import at_stored
-from symjax.sparse.rules import DENSE, dense
+from symjax.sparse.rules import DENSE, ROWS, dense, stype_of
 from symjax.sparse.unique import RowIndex
+from symjax.sparse.update import PlacedRows
 
 Plans = tuple[GradientPlan, ...]
 Rows = Mapping[int, RowIndex] | None
@@ -75,8 +77,31 @@ class Program:
         return found
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Update:
+    """A change of tables (a weight, then the states of its optimizer) by a gradient of a step.
+
+    Attributes:
+      call: `(arrays, scalars, key) -> results`; the arrays are the weight, the gradient, the states.
+      grad: which of the step's gradients it uses.
+      weight: the position of the weight among the arguments, None if it is none of them.
+      large: for each table, whether its buffer is worth reusing.
+      n_out: how many of the results come before the new states; the first is the new weight.
+      aux: for each of the results after these, which of the arrays it replaces.
+    """
+
+    call: Callable[..., Any]
+    grad: int
+    weight: int | None
+    large: tuple[bool, ...]
+    n_out: int
+    aux: tuple[int, ...]
+
+
 class Step:
-    """Forward and backward of a program: in one compiled call, or in two that hand over the residuals."""
+    """Forward and backward of a program: in one compiled call, with updates or without, or in two calls that hand over
+    the residuals.
+    """
 
     def __init__(
         self, program: Program, wrt: tuple[int, ...], add: tuple[bool, ...], train: bool, plans: Plans
@@ -84,6 +109,7 @@ class Step:
         self.program, self.wrt, self.add, self.train, self.plans = program, wrt, add, train, plans
         jit = program.compiled
         self.fused, self.forward, self.backward = jit(self._fused), jit(self._vjp), jit(self._backward)
+        self._updating: dict[tuple[Update, ...], Callable[..., Any]] = {}
         tables = {i: p for i, p in zip(wrt, plans, strict=True) if p.way == "rows"}
         self.uncast = converters(program.graph, [program.graph.arguments[i] for i in wrt])
         self.touched = TouchedRows(program.graph, tables, program.out_shapes, program.platform) if tables else None
@@ -137,6 +163,45 @@ class Step:
             rows = self.touched.find(args, aux, wrap_key(key), self.train)
         outs, new_aux, pull = self._vjp(args, aux, key, rows)
         return outs, new_aux, self._backward(pull, outs, heads, old, args, rows)
+
+
+    def updating(self, updates: tuple[Update, ...]) -> Callable[..., Any]:
+        """Returns the compiled call of forward, backward and updates.
+
+        It takes the contents of large tables, which it overwrites, and of the others, in the order of the updates;
+        what `fused` takes, with None for weights among the arguments; and the scalars of each update. It returns the
+        new tables of each update, and what `fused` returns.
+        """
+        found = self._updating.get(updates)
+        if found is None:
+            found = self._updating[updates] = jax.jit(functools.partial(self._update, updates), donate_argnums=0)
+        return found
+
+    def _update(
+        self, updates: tuple[Update, ...], given: Sequence[Any], kept: Sequence[Any], args: Sequence[Any],
+        aux: Sequence[Any], key: Any, heads: Sequence[Any] | None, old: Sequence[Any], rows: Rows,
+        scalars: Sequence[Any],
+    ) -> tuple[list[list[Any]], tuple[Any, Any, list[Any]]]:  # fmt: skip
+        owned, others = iter(given), iter(kept)
+        tables = [[next(owned if large else others) for large in u.large] for u in updates]
+        full = list(args)
+        for u, (weight, *_) in zip(updates, tables, strict=True):
+            if u.weight is not None:
+                full[u.weight] = weight
+        outs, new_aux, grads = self._fused(full, aux, key, heads, old, rows)
+        results = []
+        for u, (weight, *states), numbers in zip(updates, tables, scalars, strict=True):
+            grad = grads[u.grad]
+            if self.plans[u.grad].way == "rows" and stype_of(grad) == ROWS:
+                grad = PlacedRows(grad, (grad.indices,) * (1 + len(states)))  # each row once, in tables that store all
+            arrays = [weight, grad, *states]
+            values = u.call(tuple(arrays), numbers, None)
+            arrays[0] = values[0]
+            for position, value in zip(u.aux, values[u.n_out :], strict=False):
+                arrays[position] = value
+            results.append([arrays[0], *arrays[2:]])
+        # buffers are reused in the order of the results: gradients would take those of the tables
+        return results, (outs, new_aux, grads)
 
 
 def _cotangent(out: Any, head: Any) -> Any:

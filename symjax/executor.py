@@ -1,13 +1,13 @@
 """Executor: a graph bound to arrays, run forward and backward.
 
-`forward(is_train=True)` only notes the arrays' contents; what follows decides how it runs. `backward()` next: forward
-and backward are one compiled call. An output read first: the forward pass runs alone and keeps its residuals, from
-which `backward()` goes on. MXNet's own engine is asynchronous too, so neither is visible but in time.
+`forward(is_train=True)` only notes the arrays' contents; what follows decides how it runs (`_run`). `backward()` and
+an optimizer's updates next: all are one compiled call. An output read first: the forward pass runs alone and keeps its
+residuals, from which `backward()` goes on. MXNet's own engine is asynchronous too, so neither is visible but in time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,18 +16,16 @@ import numpy as np
 
 from symjax import random
 from symjax._bind import Bound, bind_arrays, simple_bind_arrays, zeros
+from symjax._run import Run
 from symjax.context import Context
-from symjax.lowering.compile import Program, Step, program_for
+from symjax.lowering.compile import Program, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
 from symjax.lowering.row_gradients import plan_gradients
 from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.storage import class_of, to_device, work_out_columns, wrap
-from symjax.sparse.exact import add, trimmed
-from symjax.sparse.rules import as_stype, column_input
+from symjax.ndarray.storage import class_of, to_device, wrap
+from symjax.sparse.rules import column_input
 from symjax.symbol.symbol import Symbol
-
-_UNKNOWN = object()
 
 MonitorCallback = Callable[[str, NDArray], Any]
 
@@ -121,7 +119,7 @@ class Executor:
             for i in n.aux_positions()
         }
         self._forward_aux = tuple(i for i, n in enumerate(self._graph.aux_states) if n in eager)
-        self._run: _Run | None = None
+        self._run: Run | None = None
         self._monitor: tuple[MonitorCallback, bool] | None = None
         storage = handle.storage
         targets = {self._graph.arguments[i]: handle.grads[i] for i in self._wrt}
@@ -185,7 +183,7 @@ class Executor:
             self._feed(kwargs)
         if self._monitor is not None:
             self._run_monitored(bool(is_train))
-        run = self._run = _Run(self, bool(is_train))
+        run = self._run = Run(self, bool(is_train))
         if self._wrt and is_train and not self._forward_aux:
             for o, (shape, dtype) in zip(self._outputs, self._bound.outputs, strict=True):
                 o._set_pending(shape, dtype, run.read)
@@ -359,102 +357,6 @@ class _Name(str):
 
     def decode(self, *args: Any) -> str:
         return str(self)
-
-
-class _Run:
-    """One forward pass: the contents it reads, and how far it has got.
-
-    When all is computed it lets go of the arguments, so that an optimizer can update them in place. Another backward
-    then reads the arrays as they are, as it does in MXNet.
-    """
-
-    __slots__ = ("args", "aux", "ex", "heads_done", "key", "new_aux", "outs", "pull", "rows", "train")
-
-    def __init__(self, ex: Executor, train: bool) -> None:
-        self.ex, self.train = ex, train
-        for a in ex._by_column:
-            work_out_columns(a)
-        self.args: tuple[Any, ...] | None = tuple([a._data for a in ex.arg_arrays])
-        self.aux = tuple([a._data for a in ex.aux_arrays])
-        self.key = random.next_key_data(ex._ctx) if ex._program.needs_key else None
-        self.outs: Any = None
-        self.new_aux: Any = None
-        self.pull: Any = None
-        self.heads_done = 0
-        self.rows: Any = _UNKNOWN
-
-    @property
-    def step(self) -> Step:
-        return self.ex._program.step(self.ex._wrt, self.ex._add, self.train, self.ex._plans)
-
-    def _contents(self) -> tuple[Any, ...]:
-        if self.args is None:
-            self.args = tuple([a._data for a in self.ex.arg_arrays])
-        return self.args
-
-    def _let_go(self) -> None:
-        self.args = self.pull = None  # residuals hold arguments too
-        self.rows = _UNKNOWN
-
-    def read(self) -> None:
-        """Runs the forward pass alone; in training it keeps what the backward pass needs."""
-        ex, args = self.ex, self._contents()
-        with jax.enable_x64(True):
-            if self.train and ex._wrt:
-                self._find_rows()
-                self.outs, self.new_aux, self.pull = self.step.forward(args, self.aux, self.key, self.rows)
-            else:
-                self.outs, self.new_aux = ex._program.forward(args, self.aux, self.key, self.train)
-                self._let_go()
-        self._deliver()
-        for i in ex._forward_aux:
-            ex.aux_arrays[i]._set_data(self.new_aux[i])
-
-    def _find_rows(self) -> None:
-        """Finds the rows that lookups touch, once for forward and backward."""
-        if self.rows is _UNKNOWN:
-            self.rows = self.step.rows(self._contents(), self.aux, self.key)
-
-    def _deliver(self) -> None:
-        if self.ex._run is self:
-            for o, v in zip(self.ex._outputs, self.outs, strict=True):
-                o._set_data(v if o.stype == "default" else trimmed(as_stype(v, o.stype)))
-
-    def backward(self, heads: list[Any] | None) -> None:
-        ex, step, args = self.ex, self.step, self._contents()
-        old = [
-            g._data if a and g.stype == "default" else None for g, a in zip(self._targets(), ex._add, strict=True)
-        ]
-        with jax.enable_x64(True):
-            self._find_rows()
-            if self.pull is not None and (not self.heads_done or not self.aux):
-                grads = step.backward(self.pull, self.outs, heads, old, args, self.rows)
-            else:
-                # MXNet: a second backward moves the auxiliary states once more.
-                aux = self.aux if not self.heads_done else tuple([a._data for a in ex.aux_arrays])
-                outs, self.new_aux, grads = step.fused(args, aux, self.key, heads, old, self.rows)
-                if self.outs is None:
-                    self.outs = outs
-                    self._deliver()
-        self.heads_done += 1
-        for g, value, added, plan in zip(self._targets(), grads, ex._add, ex._plans, strict=True):
-            if g.stype != "default":
-                if not (plan.way == "rows" and self.rows):  # those found on the host have no room to spare
-                    value = trimmed(value)
-                if added:
-                    with jax.enable_x64(True):
-                        value = add(g._data, value)
-            g._set_data(value)
-        self._let_go()
-        if self.train:
-            for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
-                a._set_data(value)
-
-    def _targets(self) -> Iterator[NDArray]:
-        for i in self.ex._wrt:
-            g = self.ex.grad_arrays[i]
-            assert g is not None
-            yield g
 
 
 def copy_into(target: NDArray, value: Any) -> None:

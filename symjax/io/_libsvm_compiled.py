@@ -145,7 +145,7 @@ def _walk(
     bounds[0] = 0
     while at < length:
         c = text[at]
-        if c == _NEWLINE or c == _RETURN or c == _SPACE or c == _TAB:
+        if c in (_NEWLINE, _RETURN, _SPACE, _TAB):
             at += 1
             continue
         start = at
@@ -160,7 +160,7 @@ def _walk(
             odds += 1
         while at < length:
             c = text[at]
-            if c == _NEWLINE or c == _RETURN:
+            if c in (_NEWLINE, _RETURN):
                 break
             if c == _HASH:
                 while at < length and text[at] != _NEWLINE and text[at] != _RETURN:

@@ -89,7 +89,6 @@ class LibSVMIter(MXDataIter):
         kind = params.kind.type
         handle = RowBatches("LibSVMIter", params, source.open, source.pack,
                             DataDesc("", (rows, *params.data_shape), kind), DataDesc("", label, kind))
-        handle.source = source
         super().__init__(handle, params.data_name, params.label_name, kwargs.get("ctx"))
 
 

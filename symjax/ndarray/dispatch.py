@@ -69,28 +69,7 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     Raises:
       MXNetError: parameters, number, shapes or dtypes of the inputs do not fit the op.
     """
-    traced = op.params.__traced__
-    if traced and not (is_by_value(op) and any(x.stype != "default" for x in inputs)):
-        names, scalars, static = _split(op, traced, attrs)
-    else:
-        names, scalars, static = (), (), tuple(attrs.items())
-    ctx = inputs[0].context if inputs else _context_of(attrs)
-    train = STATE.training and "train" in op.asks
-    shape = None
-    if out is not None and "out_shapes" in op.asks:
-        shape = tuple(o.shape for o in (out if isinstance(out, (list, tuple)) else (out,)))
-    where = ctx.where[0 if inputs else 1]  # jit places a call with inputs by itself
-    key = (op, len(inputs), where, train, names, static, shape)
-    try:
-        entry = _entries.get(key)
-    except TypeError:  # an attribute is a list, say
-        static = tuple((k, v if isinstance(v, str) else attr_text(v)) for k, v in static)
-        key = (op, len(inputs), where, train, names, static, shape)
-        entry = _entries.get(key)
-    if entry is None:
-        if len(_entries) >= _MAX_ENTRIES:  # attributes that differ in every call must not fill the memory
-            _entries.clear()
-        entry = _entries[key] = _build(op, len(inputs), ctx, train, names, scalars, static, shape)
+    entry, scalars, ctx = entry_for(op, inputs, attrs, out)
     if config._settings.storage_fallback == "error":  # a call that was traced before would not notice
         _refuse_fallback(op, entry.params, inputs)
     random_key = _random.next_key_data(ctx) if entry.wants_key else None
@@ -119,6 +98,39 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     if not STATE.recording:
         return _deliver(op, entry, results, ctx, out)
     return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
+
+
+def entry_for(
+    op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any
+) -> tuple[_Entry, tuple[Numbers, ...], Context]:
+    """Finds or builds the compiled call for the arguments of `invoke`; what its scalar operands are, and where it runs.
+
+    Raises:
+      MXNetError: the parameters, or the number of inputs, do not fit the op.
+    """
+    traced = op.params.__traced__
+    if traced and not (is_by_value(op) and any(x.stype != "default" for x in inputs)):
+        names, scalars, static = _split(op, traced, attrs)
+    else:
+        names, scalars, static = (), (), tuple(attrs.items())
+    ctx = inputs[0].context if inputs else _context_of(attrs)
+    train = STATE.training and "train" in op.asks
+    shape = None
+    if out is not None and "out_shapes" in op.asks:
+        shape = tuple(o.shape for o in (out if isinstance(out, (list, tuple)) else (out,)))
+    where = ctx.where[0 if inputs else 1]  # jit places a call with inputs by itself
+    key = (op, len(inputs), where, train, names, static, shape)
+    try:
+        entry = _entries.get(key)
+    except TypeError:  # an attribute is a list, say
+        static = tuple((k, v if isinstance(v, str) else attr_text(v)) for k, v in static)
+        key = (op, len(inputs), where, train, names, static, shape)
+        entry = _entries.get(key)
+    if entry is None:
+        if len(_entries) >= _MAX_ENTRIES:  # attributes that differ in every call must not fill the memory
+            _entries.clear()
+        entry = _entries[key] = _build(op, len(inputs), ctx, train, names, scalars, static, shape)
+    return entry, scalars, ctx
 
 
 def forget(op: Op) -> None:

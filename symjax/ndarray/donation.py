@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-_MIN_SIZE = 1 << 15  # elements; below it an allocation costs nothing
+MIN_SIZE = 1 << 15  # elements; below it an allocation costs nothing
 _calls: dict[Any, Callable[..., Any]] = {}
 _fits: dict[Any, bool] = {}
 
@@ -22,17 +22,17 @@ def candidates(inputs: Sequence[Any], out: Any, aux: tuple[int, ...]) -> tuple[i
     outs = out if isinstance(out, (list, tuple)) else (out,)
     found = []
     for i, x in enumerate(inputs):
-        if not x._owned or x._lazy is not None or x._value.size < _MIN_SIZE:
+        if not x._owned or x._lazy is not None or x._value.size < MIN_SIZE:
             continue
         if not (i in aux or any(x is o for o in outs)) or sum(x is y for y in inputs) > 1:
             continue
         # the slot and the argument of getrefcount; for a container, also that nothing else holds its parts
-        if sys.getrefcount(x._value) == 2 and (x.stype == "default" or _holds_alone(x._value)):
+        if sys.getrefcount(x._value) == 2 and (x.stype == "default" or holds_alone(x._value)):
             found.append(i)
     return tuple(found)
 
 
-def _holds_alone(container: Any) -> bool:
+def holds_alone(container: Any) -> bool:
     """Whether nothing but a container refers to its arrays."""
     parts = vars(container)
     names = [k for k in parts if isinstance(parts[k], jax.Array)]

@@ -117,6 +117,7 @@ class NDArrayBase:
         """Makes the contents of this array those that `thunk` will compute; see `_pending`."""
         self._value, self._lazy, self._owned = None, _Pending(shape, dtype, thunk), False
         self._version += 1
+        _waiting[id(self)] = self
 
     def _view_of(self, offset: int, shape: tuple[int, ...]) -> Self:
         """Returns an array that shares `shape` elements of this one from the flat `offset` on."""
@@ -227,6 +228,17 @@ class NDArrayBase:
     def size(self) -> int:
         """The number of elements."""
         return math.prod(self.shape)
+
+
+def pending_on(array: NDArrayBase) -> Any:
+    """Returns the object whose method will fill the array, None if it waits for nothing of the kind."""
+    lazy = array._lazy
+    return getattr(lazy.thunk, "__self__", None) if type(lazy) is _Pending else None
+
+
+def is_plain(array: NDArrayBase) -> bool:
+    """Whether the array is its own, not a window on another."""
+    return type(array._lazy) is not _View
 
 
 def wait_for_all() -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from symjax._run import join_pass
 from symjax.lowering.errors import ArgumentError, did_you_mean
 from symjax.lr_scheduler import LRScheduler
 from symjax.ndarray import NDArray, zeros
@@ -275,7 +276,9 @@ def zeros_like(weight: NDArray, stype: str = "default") -> NDArray:
 
 def run(name: str, arrays: Sequence[NDArray], params: Mapping[str, Any]) -> None:
     """Calls an update op on (weight, gradient, states…) in place."""
-    invoke(op_named(name), arrays, params, arrays[0])
+    op = op_named(name)
+    if not join_pass(op, arrays, params):
+        invoke(op, arrays, params, arrays[0])
 
 
 register = Optimizer.register

@@ -1,0 +1,308 @@
+"""One pass of an executor: forward, backward and the optimizer's updates, each run when its results are wanted.
+
+`backward()` right after `forward(is_train=True)` waits too: updates that follow join it, and the pass runs as one
+compiled call that writes weights and optimizer states in place. It runs when the last gradient has been used by an
+update, or when somebody reads any of what it computes; whoever looks cannot tell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from symjax import random
+from symjax.lowering.compile import Step, Update
+from symjax.lowering.registry import Op
+from symjax.ndarray.dispatch import entry_for
+from symjax.ndarray.donation import MIN_SIZE, holds_alone
+from symjax.ndarray.ndarray import NDArray
+from symjax.ndarray.storage import is_plain, pending_on, work_out_columns
+from symjax.ndarray.tape import STATE
+from symjax.sparse.exact import add, trimmed
+from symjax.sparse.rules import as_stype, decide, is_by_value
+
+if TYPE_CHECKING:
+    from symjax.executor import Executor
+
+_UNKNOWN = object()
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class _Joined:
+    """An update that joined a pass: what it is, its tables (weight, then states) with their contents, its scalars."""
+
+    update: Update
+    tables: list[NDArray]
+    contents: list[Any]
+    scalars: tuple[Any, ...]
+
+
+class Run:
+    """One forward pass: the contents it reads, and how far it has got.
+
+    When all is computed it lets go of the arguments, so that an optimizer can update them in place. Another backward
+    then reads the arrays as they are, as it does in MXNet.
+    """
+
+    __slots__ = ("args", "aux", "ex", "heads", "heads_done", "joined", "key", "new_aux", "old", "outs", "pull", "rows",
+                 "train", "waiting")  # fmt: skip
+
+    def __init__(self, ex: Executor, train: bool) -> None:
+        self.ex, self.train = ex, train
+        for a in ex._by_column:
+            work_out_columns(a)
+        self.args: tuple[Any, ...] | None = tuple([a._data for a in ex.arg_arrays])
+        self.aux = tuple([a._data for a in ex.aux_arrays])
+        self.key = random.next_key_data(ex._ctx) if ex._program.needs_key else None
+        self.outs: Any = None
+        self.new_aux: Any = None
+        self.pull: Any = None
+        self.heads_done = 0
+        self.rows: Any = _UNKNOWN
+        self.waiting = False
+        self.heads: list[Any] | None = None
+        self.old: list[Any] = []
+        self.joined: list[_Joined] = []
+
+    @property
+    def step(self) -> Step:
+        return self.ex._program.step(self.ex._wrt, self.ex._add, self.train, self.ex._plans)
+
+    def _contents(self) -> tuple[Any, ...]:
+        if self.args is None:
+            self.args = tuple([a._data for a in self.ex.arg_arrays])
+        return self.args
+
+    def _let_go(self) -> None:
+        self.args = self.pull = self.heads = None  # residuals hold arguments too
+        self.old, self.joined = [], []
+        self.rows = _UNKNOWN
+
+    # ---- forward
+
+    def read(self) -> None:
+        """Runs the forward pass alone, unless more is waiting; in training it keeps what the backward pass needs."""
+        if self.waiting:
+            self.flush()
+            return
+        ex, args = self.ex, self._contents()
+        with jax.enable_x64(True):
+            if self.train and ex._wrt:
+                self._find_rows()
+                self.outs, self.new_aux, self.pull = self.step.forward(args, self.aux, self.key, self.rows)
+            else:
+                self.outs, self.new_aux = ex._program.forward(args, self.aux, self.key, self.train)
+                self._let_go()
+        self._deliver()
+        for i in ex._forward_aux:
+            ex.aux_arrays[i]._set_data(self.new_aux[i])
+
+    def _find_rows(self) -> None:
+        """Finds the rows that lookups touch, once for forward and backward."""
+        if self.rows is _UNKNOWN:
+            self.rows = self.step.rows(self._contents(), self.aux, self.key)
+
+    def _deliver(self) -> None:
+        if self.ex._run is self:
+            for o, v in zip(self.ex._outputs, self.outs, strict=True):
+                o._set_data(v if o.stype == "default" else trimmed(as_stype(v, o.stype)))
+
+    # ---- backward
+
+    def backward(self, heads: list[Any] | None) -> None:
+        """Computes the gradients, or notes that they are wanted."""
+        if self.waiting:
+            self.flush()
+        old = [
+            g._data if a and g.stype == "default" else None for g, a in zip(self._targets(), self.ex._add, strict=True)
+        ]
+        if self._can_wait():
+            self.waiting, self.heads, self.old = True, heads, old
+            for a in (*self._targets(), *(self.ex.aux_arrays if self.train else ())):
+                a._set_pending(a.shape, a._dtype, self.flush)
+        else:
+            self._backward(heads, old)
+
+    def _can_wait(self) -> bool:
+        ex = self.ex
+        if self.outs is not None or self.heads_done or not ex._wrt or ex._program.eager or ex._program.calls_host:
+            return False
+        if any(g.stype != "default" and a for g, a in zip(self._targets(), ex._add, strict=True)):
+            return False
+        return all(map(is_plain, (*self._targets(), *ex.aux_arrays)))
+
+    def _backward(self, heads: list[Any] | None, old: list[Any]) -> None:
+        ex, step, args = self.ex, self.step, self._contents()
+        with jax.enable_x64(True):
+            self._find_rows()
+            if self.pull is not None and (not self.heads_done or not self.aux):
+                grads = step.backward(self.pull, self.outs, heads, old, args, self.rows)
+            else:
+                # MXNet: a second backward moves the auxiliary states once more.
+                aux = self.aux if not self.heads_done else tuple([a._data for a in ex.aux_arrays])
+                outs, self.new_aux, grads = step.fused(args, aux, self.key, heads, old, self.rows)
+                if self.outs is None:
+                    self.outs = outs
+                    self._deliver()
+        for g, value in zip(self._targets(), self._finished(grads), strict=True):
+            g._set_data(value)
+        if self.train:
+            for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
+                a._set_data(value)
+        self.heads_done += 1
+        self._let_go()
+
+    def _finished(self, grads: Sequence[Any]) -> Iterator[Any]:
+        """Yields gradients as their arrays take them."""
+        ex = self.ex
+        for g, value, added, plan in zip(self._targets(), grads, ex._add, ex._plans, strict=True):
+            if g.stype != "default":
+                if not (plan.way == "rows" and self.rows):  # those found on the host have no room to spare
+                    value = trimmed(value)
+                if added:
+                    with jax.enable_x64(True):
+                        value = add(g._data, value)
+            yield value
+
+    def _targets(self) -> Iterator[NDArray]:
+        for i in self.ex._wrt:
+            g = self.ex.grad_arrays[i]
+            assert g is not None
+            yield g
+
+    # ---- updates
+
+    def join(self, op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+        """Adds an update of (weight, gradient, states…) to this pass, whose gradient it is; False if it cannot be."""
+        weight, grad, *states = arrays
+        tables = [weight, *states]
+        if not self.waiting or STATE.recording or op.eager or op.host or "key" in op.asks:
+            return False
+        if any(pending_on(t) is not None or not is_plain(t) for t in tables) or not self._fits(op, arrays, attrs):
+            return False
+        entry, scalars, ctx = entry_for(op, arrays, attrs, weight)
+        if ctx != self.ex._ctx:
+            return False
+        number = next(k for k, g in enumerate(self._targets()) if g is grad)
+        contents = [t._data for t in tables]
+        large = tuple([x.size >= MIN_SIZE for x in contents])
+        assert self.args is not None
+        place = self.ex._wrt[number]
+        if self.ex.arg_arrays[place] is not weight or self.args[place] is not contents[0]:
+            place = None  # a weight that is not what the pass reads
+        else:
+            contents[0] = None
+        update = Update(entry.call, number, place, large, entry.n_out, entry.aux)
+        numbers = tuple([np.asarray(s, np.float64) if isinstance(s, tuple) else s for s in scalars])
+        self.joined.append(_Joined(update, tables, contents, numbers))
+        for t in tables:
+            owned = t._owned
+            t._set_pending(t.shape, t._dtype, self.flush)
+            t._owned = owned
+        if len({j.update.grad for j in self.joined}) == len(self.ex._wrt):
+            self.flush()
+        return True
+
+    def _fits(self, op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+        """Whether an update surely runs: what does not is called at once, for its error to come from the call."""
+        weight, grad, *states = arrays
+        if any(t.shape != weight.shape for t in arrays[1:]) or grad._dtype != weight._dtype:
+            return False
+        stypes = tuple([t.stype for t in arrays])
+        if set(stypes) == {"default"}:
+            return True
+        stored = [t._data for t in (weight, *states) if t.stype != "default"]
+        if (is_by_value(op) and attrs.get("wd")) or not all(getattr(t, "full", False) for t in stored):
+            return False
+        entry, _, _ = entry_for(op, arrays, attrs, weight)
+        return decide(op, entry.params, stypes) is not None
+
+    def flush(self) -> None:
+        """Runs the pass with the updates that joined it."""
+        if not self.waiting:
+            return
+        ex, results = self.ex, ()
+        with jax.enable_x64(True):
+            self._find_rows()
+            if self.joined:
+                results, (self.outs, self.new_aux, grads) = self._with_updates()
+            else:
+                self.outs, self.new_aux, grads = self.step.fused(
+                    self._contents(), self.aux, self.key, self.heads, self.old, self.rows)
+        self.waiting = False
+        self._deliver()
+        for g, value in zip(self._targets(), self._finished(grads), strict=True):
+            self._fill(g, value)
+        if self.train:
+            for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
+                self._fill(a, value)
+        for j, values in zip(self.joined, results, strict=True):
+            for t, value in zip(j.tables, values, strict=True):
+                self._fill(t, value, owned=True)
+        self.heads_done += 1
+        self._let_go()
+
+    def _with_updates(self) -> Any:
+        call = self.step.updating(tuple([j.update for j in self.joined]))
+        numbers = tuple([j.scalars for j in self.joined])
+        assert self.args is not None
+        args = list(self.args)
+        self.args = None  # or the references counted would be one too many
+        given, kept = self._tables(args)
+        try:
+            return call(given, kept, args, self.aux, self.key, self.heads, self.old, self.rows, numbers)
+        except Exception:
+            self._put_back(args, given, kept)
+            raise
+
+    def _tables(self, args: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Returns the contents of all tables that the call may overwrite, and of the others, and drops its own.
+
+        What somebody else holds is copied first: the call always overwrites the same ones, so it compiles once.
+        """
+        given, kept = [], []
+        for j in self.joined:
+            for k, (table, large) in enumerate(zip(j.tables, j.update.large, strict=True)):
+                place = j.update.weight if k == 0 else None
+                if place is None:
+                    value, j.contents[k] = j.contents[k], None
+                else:
+                    value, args[place] = args[place], None
+                if not large:
+                    kept.append(value)
+                    continue
+                # held by `value` and the argument of getrefcount
+                alone = table._owned and sys.getrefcount(value) == 2
+                if not (alone and (table.stype == "default" or holds_alone(value))):
+                    value = jax.tree.map(jnp.copy, value)
+                given.append(value)
+        return given, kept
+
+    def _put_back(self, args: list[Any], given: list[Any], kept: list[Any]) -> None:
+        owned, others = iter(given), iter(kept)
+        for j in self.joined:
+            for k, large in enumerate(j.update.large):
+                value = next(owned if large else others)
+                if k == 0 and j.update.weight is not None:
+                    args[j.update.weight] = value
+                else:
+                    j.contents[k] = value
+        self.args = tuple(args)
+
+    def _fill(self, array: NDArray, value: Any, owned: bool = False) -> None:
+        """Sets an array to what it waited for; one that was overwritten in the meantime keeps what it has."""
+        if pending_on(array) is self:
+            array._set_data(value)
+            array._owned = owned
+
+
+def join_pass(op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+    """Adds an update op of (weight, gradient, states…) to the pass that its gradient waits for, if there is one."""
+    run = pending_on(arrays[1])
+    return isinstance(run, Run) and run.join(op, arrays, attrs)

@@ -1,0 +1,202 @@
+"""Forward, backward and updates as one compiled call: the same numbers, whoever reads in between, and in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symjax as mx
+from symjax import _run
+from tests.compiles import compiles
+
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "sgd": {"learning_rate": 0.1, "wd": 0.01},
+    "momentum": {"learning_rate": 0.1, "momentum": 0.9, "clip_gradient": 0.5},
+    "adam": {"learning_rate": 0.01},
+    "adagrad": {"learning_rate": 0.1},
+    "rmsprop": {"learning_rate": 0.01},
+    "nadam": {"learning_rate": 0.01},
+    "signum": {"learning_rate": 0.01},
+}
+LARGE = 300
+
+
+def network() -> Any:
+    hidden = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=LARGE, name="one")
+    hidden = mx.sym.Activation(mx.sym.BatchNorm(hidden, name="norm"), act_type="relu")
+    return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(hidden, num_hidden=3, name="two"), name="softmax")
+
+
+def bound(net: Any = None, **options: Any) -> Any:
+    ex = (net or network()).simple_bind(mx.cpu(), x=(8, LARGE), **options)
+    rng = np.random.RandomState(0)
+    for name, a in ex.arg_dict.items():
+        a[:] = rng.randint(0, 3, a.shape) if name == "softmax_label" else rng.uniform(-0.2, 0.2, a.shape)
+    return ex
+
+
+def train(optimizer: str, between: Callable[[Any], Any] | None, steps: int = 4) -> list[np.ndarray]:
+    """Trains; `between` backward and the updates (a reader) forces separate calls."""
+    ex = bound()
+    options = OPTIMIZERS[optimizer]
+    update = mx.optimizer.get_updater(mx.optimizer.create(optimizer.replace("momentum", "sgd"), **options))
+    names = [n for n in ex.arg_dict if n not in ("x", "softmax_label")]
+    rng = np.random.RandomState(1)
+    for _ in range(steps):
+        ex.forward(is_train=True, x=mx.nd.array(rng.rand(8, LARGE)))
+        ex.backward()
+        if between:
+            between(ex)
+        for i, n in enumerate(names):
+            update(i, ex.grad_dict[n], ex.arg_dict[n])
+    arrays = [*ex.arg_dict.values(), *ex.aux_dict.values(), *ex.outputs, *(ex.grad_dict[n] for n in names)]
+    return [a.asnumpy() for a in arrays]
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many updates each joint call made."""
+    found: list[int] = []
+    real = _run.Run._with_updates
+
+    def counted(self: Any) -> Any:
+        found.append(len(self.joined))
+        return real(self)
+
+    monkeypatch.setattr(_run.Run, "_with_updates", counted)
+    return found
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "outputs": lambda ex: ex.outputs[0].asnumpy(),
+    "a gradient": lambda ex: ex.grad_dict["two_weight"].asnumpy(),
+    "an auxiliary state": lambda ex: ex.aux_dict["norm_moving_mean"].asnumpy(),
+    "everything": lambda ex: mx.nd.waitall(),
+}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_the_same_as_separate_calls(optimizer: str, joined: list[int]) -> None:
+    together = train(optimizer, None)
+    made = list(joined)
+    if optimizer != "nadam":  # whose formula is several calls
+        assert made == [6] * 4
+    for a, b in zip(together, train(optimizer, READERS["everything"]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_readers_between_see_what_there_is(reader: str, joined: list[int]) -> None:
+    for a, b in zip(train("momentum", READERS[reader]), train("momentum", READERS["everything"]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+    assert not joined
+
+
+def test_a_step_compiles_once_and_works_in_place(joined: list[int]) -> None:
+    ex = bound()
+    update = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    names = [n for n in ex.arg_dict if n not in ("x", "softmax_label")]
+
+    def step() -> None:
+        ex.forward(is_train=True)
+        ex.backward()
+        for i, n in enumerate(names):
+            update(i, ex.grad_dict[n], ex.arg_dict[n])
+
+    step()
+    mx.nd.waitall()
+    tables = [ex.arg_dict["one_weight"], *update.states[names.index("one_weight")]]
+    where = {t._data.unsafe_buffer_pointer() for t in tables}
+    with compiles() as counted:
+        for _ in range(3):
+            step()
+        mx.nd.waitall()
+    assert counted.n == 0
+    assert joined == [6] * 4
+    assert {t._data.unsafe_buffer_pointer() for t in tables} == where
+
+
+def test_what_somebody_holds_is_left_alone() -> None:
+    ex = bound()
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.1))
+    for _ in range(3):
+        ex.forward(is_train=True)
+        ex.backward()
+        held, copy = ex.arg_dict["one_weight"]._data, ex.arg_dict["one_weight"].copy()
+        before = np.array(held)
+        for i, n in enumerate(ex.arg_dict):
+            if ex.grad_dict[n] is not None:
+                update(i, ex.grad_dict[n], ex.arg_dict[n])
+        assert np.abs(ex.arg_dict["one_weight"].asnumpy() - before).max() > 0
+        np.testing.assert_array_equal(np.asarray(held), before)
+        np.testing.assert_array_equal(copy.asnumpy(), before)
+
+
+def test_overwritten_before_it_ran() -> None:
+    ex = bound()
+    ex.forward(is_train=True)
+    ex.backward()
+    ex.grad_dict["one_weight"][:] = 7
+    ex.aux_dict["norm_moving_mean"][:] = 5
+    assert (ex.grad_dict["one_weight"].asnumpy() == 7).all()
+    assert np.abs(ex.grad_dict["two_weight"].asnumpy()).max() > 0
+    assert (ex.aux_dict["norm_moving_mean"].asnumpy() == 5).all()
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=1.0))
+    ex.forward(is_train=True)
+    ex.backward()
+    update(0, ex.grad_dict["one_weight"], ex.arg_dict["one_weight"])
+    ex.arg_dict["one_weight"][:] = 3
+    assert (ex.arg_dict["one_weight"].asnumpy() == 3).all()
+    assert np.isfinite(ex.outputs[0].asnumpy()).all()
+    assert (ex.arg_dict["one_weight"].asnumpy() == 3).all()
+
+
+def test_gradients_add_up_over_passes() -> None:
+    ex, once = bound(grad_req="add"), bound()
+    once.forward(is_train=True)
+    once.backward()
+    for _ in range(3):
+        ex.forward(is_train=True)
+        ex.backward()
+    for name, grad in once.grad_dict.items():
+        np.testing.assert_allclose(ex.grad_dict[name].asnumpy(), 3 * grad.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_weight_of_another_place() -> None:
+    """A kvstore's copy is updated by an executor's gradient."""
+    ex = bound()
+    weight = ex.arg_dict["one_weight"].copy()
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=1.0))
+    ex.forward(is_train=True)
+    ex.backward()
+    update(0, ex.grad_dict["one_weight"], weight)
+    change = ex.arg_dict["one_weight"].asnumpy() - weight.asnumpy()
+    np.testing.assert_allclose(change, ex.grad_dict["one_weight"].asnumpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_errors_come_from_the_update() -> None:
+    ex = bound()
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd"))
+    ex.forward(is_train=True)
+    ex.backward()
+    with pytest.raises(mx.MXNetError, match=r"shape"):
+        update(0, ex.grad_dict["one_weight"], mx.nd.zeros((2, 3)))
+    assert np.isfinite(ex.grad_dict["one_weight"].asnumpy()).all()
+
+
+def test_gradient_arrays_that_are_windows() -> None:
+    net = network()
+    shapes, _, _ = net.infer_shape(x=(8, LARGE))
+    args = {n: mx.nd.ones(s) for n, s in zip(net.list_arguments(), shapes, strict=True)}
+    whole = mx.nd.zeros((3 * LARGE + LARGE,))
+    grads = {"two_weight": whole[: 3 * LARGE].reshape((3, LARGE))}
+    ex = net.bind(mx.cpu(), args, args_grad=grads,
+                  aux_states={n: mx.nd.ones((LARGE,)) for n in net.list_auxiliary_states()})  # fmt: skip
+    args["x"][:] = np.random.RandomState(0).rand(8, LARGE)
+    ex.forward(is_train=True)
+    ex.backward()
+    mx.nd.waitall()
+    np.testing.assert_array_equal(whole.asnumpy()[: 3 * LARGE], ex.grad_dict["two_weight"].asnumpy().ravel())
