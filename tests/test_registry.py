@@ -151,7 +151,8 @@ def test_compiled_as_eager(op: Op) -> None:
 def test_dynamic_ops_refuse_tracing() -> None:
     for op in OPS:
         # Those of dgl take csr (test_dgl_ops.py); a check has a result in a compiled function too (test_numpy_ops.py).
-        if op.name in DYNAMIC and "_dgl_" not in op.name and op.name != "_npx_constraint_check":
+        # One without inputs reads a file while it is traced.
+        if op.name in DYNAMIC and op.all_inputs and "_dgl_" not in op.name and op.name != "_npx_constraint_check":
             params = op.params()
             with pytest.raises(MissingLoweringError, match="depends on the values"):
                 jax.eval_shape(lambda *xs, op=op, p=params: op.rule(p, *xs),

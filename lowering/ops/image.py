@@ -147,15 +147,20 @@ def flip_top_bottom(p: Any, data: Array) -> Array:
     return data[::-1]
 
 
+def _coin(key: Any) -> Array:
+    """True in one of two cases."""
+    return jax.random.bernoulli(key, jnp.float32(0.5))
+
+
 @op("_image_random_flip_left_right", aliases=_names("random_flip_left_right"), infer_inputs=same_shape)
 def random_flip_left_right(p: Any, data: Array, *, key: Any) -> Array:
     """Mirrors the image with probability 1/2."""
     check_image(data, channels=(1, 3))
-    return jnp.where(jax.random.bernoulli(key), data[:, ::-1], data)
+    return jnp.where(_coin(key), data[:, ::-1], data)
 
 
 @op("_image_random_flip_top_bottom", aliases=_names("random_flip_top_bottom"), infer_inputs=same_shape)
 def random_flip_top_bottom(p: Any, data: Array, *, key: Any) -> Array:
     """Turns the image upside down with probability 1/2."""
     check_image(data, channels=(1, 3))
-    return jnp.where(jax.random.bernoulli(key), data[::-1], data)
+    return jnp.where(_coin(key), data[::-1], data)

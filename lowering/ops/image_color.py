@@ -7,6 +7,7 @@ never written.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -96,7 +97,8 @@ def _to_rgb(h: Array, lightness: Array, s: Array) -> Array:
     # per sixth of the turn, what red, green and blue are
     table = ((top, rises, bottom), (falls, top, bottom), (bottom, top, rises), (bottom, falls, top),
              (rises, bottom, top), (top, bottom, falls))
-    channels = [jnp.select([sector == i for i in range(6)], [row[c] for row in table]) for c in range(3)]
+    channels = [functools.reduce(lambda x, i, c=c: jnp.where(sector == i, table[i][c], x), range(5), table[5][c])
+                for c in range(3)]  # fmt: skip
     return jnp.where(s[..., None] == 0, lightness[..., None], jnp.stack(channels, -1))
 
 
@@ -159,7 +161,7 @@ def random_color_jitter(p: ColorJitterParams, data: Array, *, key: Any) -> Array
     if not chosen:
         return data
     order_key, *keys = jax.random.split(key, len(chosen) + 1)
-    order = jax.random.permutation(order_key, len(chosen))
+    order = jax.random.permutation(order_key, jnp.arange(len(chosen), dtype=jnp.int32))
     for i, k in enumerate(keys):
         data = jax.lax.switch(order[i], chosen, data, k)
     return data

@@ -268,4 +268,19 @@ def choice(p: ChoiceParams, *arrays: Array, key: Array) -> Array:
         weights = lax.stop_gradient(arrays[-1]).astype(wide_dtype(arrays[-1].dtype))
         if weights.shape != (count,):
             raise ShapeError(f"argument 'input{len(arrays)}': expected ({count},) weights, got {weights.shape}")
-    return jax.random.choice(key, count, shape, p.replace, weights).astype(jnp.int64)
+    return _chosen(key, count, shape, p.replace, weights).astype(jnp.int64)
+
+
+def _chosen(key: Array, count: int, shape: tuple[int, ...], again: bool, weights: Array | None) -> Array:
+    """As jax.random.choice, whose int64 indices cannot be lowered inside a program of 32 bits."""
+    if again and weights is None:
+        return jax.random.randint(key, shape, 0, count, jnp.int32)
+    if again:
+        ends = jnp.cumsum(weights)
+        return jnp.searchsorted(ends, ends[-1] * (1 - jax.random.uniform(key, shape, ends.dtype)))
+    if weights is None:
+        order = jax.random.permutation(key, jnp.arange(count, dtype=jnp.int32))[: math.prod(shape)]
+    else:
+        noise = jax.random.gumbel(key, (count,), weights.dtype)
+        order = lax.top_k(noise + jnp.log(weights), math.prod(shape))[1]
+    return order.reshape(shape)

@@ -90,8 +90,8 @@ def _unknown(p: Any, ins: list[Any]) -> list[None]:
 def cvimdecode(p: ImdecodeParams, buf: Array) -> Array:
     """Decodes the bytes of an image file, uint8 of any shape, to uint8 (H, W, C)."""
     if isinstance(buf, Tracer):
-        raise MissingLoweringError("the size of a decoded image depends on the bytes, so it cannot be compiled: decode "
-                                   "first (mx.image.imdecode) and give the graph the pixels")
+        raise MissingLoweringError("the size of a decoded image depends on the values of 'buf', so it cannot be "
+                                   "compiled: decode first (mx.image.imdecode) and give the graph the pixels")
     data = np.asarray(buf).tobytes()
     if not data:
         raise ShapeError("argument 'buf': there are no bytes to decode")
@@ -190,7 +190,7 @@ class LegacyImdecodeParams(Params):
 
 
 @op("_imdecode", params=LegacyImdecodeParams, infer_outputs=_unknown, infer_types=lambda p, ins, outs: (ins, outs),
-    eager=True, host=True)  # fmt: skip
+    host=True)  # fmt: skip
 def imdecode(p: LegacyImdecodeParams, mean: Array) -> Array:
     """Stands behind `mx.nd.imdecode`, which decodes the bytes: no attribute of a node can hold them.
 

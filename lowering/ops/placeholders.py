@@ -6,32 +6,17 @@ the process that recorded them, which no attribute carries: MXNet, too, cannot r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import Any
 
 from symjax.lowering.errors import MissingLoweringError
-from symjax.lowering.params import Params
 from symjax.lowering.registry import op
 
 
-class _Recorded(Params):
-    """Refuses to make a node, and says what to do."""
-
-    remedy: ClassVar[str]
-
-    @classmethod
-    def parse(cls, attrs: Mapping[str, str], op: str = "") -> Self:
-        raise MissingLoweringError(f"operator {op} stands for {cls.remedy}")
-
-
-class _Block(_Recorded):
-    remedy = ("a compiled block of the process that recorded it. Export the block (HybridBlock.export), or call it on "
-              "symbols, to have the block's own operators in the graph")
-
-
-class _Function(_Recorded):
-    remedy = ("an autograd.Function of the process that recorded it. Write it as a CustomOp (mx.operator.register), "
-              "which a graph finds by its name")
+_BLOCK = ("a compiled block of the process that recorded it. Export the block (HybridBlock.export), or call it on "
+          "symbols, to have the block's own operators in the graph")
+_FUNCTION = ("an autograd.Function of the process that recorded it. Write it as a CustomOp (mx.operator.register), "
+             "which a graph finds by its name")
 
 
 def _free(p: Any, ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -42,34 +27,32 @@ def _no_shape(p: Any, ins: list[Any]) -> list[None]:
     return [None]
 
 
-_COMMON: dict[str, Any] = {"inputs": lambda p: (), "infer_types": _free, "infer_outputs": _no_shape, "eager": True}
+def _refusing(name: str, meaning: str) -> Callable[..., tuple[str, ...]]:
+    """Names no inputs, which every node and call asks for first, but says what to do instead."""
+
+    def refuse(*_: Any) -> Any:
+        raise MissingLoweringError(f"operator {name} stands for {meaning}")
+
+    return refuse
 
 
-def _refuse(name: str, remedy: str) -> Any:
-    return MissingLoweringError(f"operator {name} stands for {remedy}")
+def _placeholder(name: str, meaning: str, lacking: str, inputs: tuple[str, ...], doc: str) -> None:
+    refuse = _refusing(name, meaning)
+
+    def rule(p: Any, *data: Any) -> Any:
+        return refuse()
+
+    rule.__doc__ = f"Stands for a call of {doc}; such a graph cannot run, as in MXNet."
+    op(name, inputs=refuse, all_inputs=inputs, infer_types=_free, infer_outputs=_no_shape,
+       unregistered=lambda attrs: lacking)(rule)
 
 
-@op("_CachedOp", params=_Block, all_inputs=("*data",), unregistered=lambda a: "a block of another process", **_COMMON)
-def cached_op(p: Any, *data: Any) -> Any:
-    """Stands for a call of a hybridized block; such a graph cannot run, as in MXNet."""
-    raise _refuse("_CachedOp", _Block.remedy)
+_placeholder("_CachedOp", _BLOCK, "a block of another process", ("*data",), "a hybridized block")
+_placeholder("_CachedOpThreadSafe", _BLOCK, "a block of another process", ("*data",), "a hybridized block")
+_placeholder("_CustomFunction", _FUNCTION, "a Function of another process", (), "an `autograd.Function`")
 
 
-@op("_CachedOpThreadSafe", params=_Block, all_inputs=("*data",), unregistered=lambda a: "a block of another process",
-    **_COMMON)  # fmt: skip
-def cached_op_thread_safe(p: Any, *data: Any) -> Any:
-    """Stands for a call of a hybridized block; such a graph cannot run, as in MXNet."""
-    raise _refuse("_CachedOpThreadSafe", _Block.remedy)
-
-
-@op("_CustomFunction", params=_Function, all_inputs=(), unregistered=lambda a: "a Function of another process",
-    **_COMMON)  # fmt: skip
-def custom_function(p: Any, *data: Any) -> Any:
-    """Stands for a call of an `autograd.Function`; such a graph cannot run, as in MXNet."""
-    raise _refuse("_CustomFunction", _Function.remedy)
-
-
-@op("_NoGradient", infer_types=_free, infer_outputs=_no_shape, eager=True)
+@op("_NoGradient", infer_types=_free, infer_outputs=_no_shape)
 def no_gradient(p: Any) -> Any:
     """Marks, in MXNet's gradient graphs, an input that has no gradient; it has no value."""
     raise MissingLoweringError("_NoGradient marks the absence of a gradient and has no value; use zeros_like")

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._axes import argmin
 from symjax.lowering.ops._integer import (
     FLOAT,
     LEVELS,
@@ -203,7 +204,7 @@ def calibrate_entropy(p: CalibrateEntropyParams, hist: Array, hist_edges: Array)
         raise ParamError(f"parameter num_quantized_bins={bins} is more than the {n} bins of the histogram")
     half = jnp.arange(bins // 2, n // 2 + 1, dtype=jnp.int32)
     divergence = _divergences(hist.astype(jnp.float32), half, bins)
-    best = jnp.argmin(divergence)
+    best = argmin(divergence)
     return hist_edges[n // 2 + half[best] + 1].reshape(1), divergence[best].reshape(1)
 
 
