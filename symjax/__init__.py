@@ -16,9 +16,9 @@ __version__ = "0.1.0"
 
 _absent.install()
 
-_MODULES = ("attribute", "autograd", "base", "context", "contrib", "dlpack", "executor", "initializer", "interop",
-            "io", "kvstore", "libinfo", "lowering", "lr_scheduler", "model", "name", "ndarray", "operator", "optimizer",
-            "random", "registry", "sparse", "symbol", "util")
+_MODULES = ("attribute", "autograd", "base", "context", "contrib", "dlpack", "executor", "executor_manager", "initializer", "interop",
+            "io", "kvstore", "libinfo", "lowering", "lr_scheduler", "metric", "model", "module", "name", "ndarray", "operator",
+            "optimizer", "random", "registry", "rnn", "sparse", "symbol", "util")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
     "current_context": "context", "gpu": "context", "gpu_memory_info": "context", "num_gpus": "context",
@@ -39,12 +39,14 @@ if TYPE_CHECKING:
         kvstore,
         lowering,
         lr_scheduler,
+        metric,
         name,
         ndarray,
         operator,
         optimizer,
         random,
         registry,
+        rnn,
         symbol,
     )
     from symjax import initializer as init

@@ -49,6 +49,7 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "lr_scheduler": ("symjax.lr_scheduler", None, set()),
     "initializer": ("symjax.initializer", None, set()),
     "registry": ("symjax.registry", None, set()),
+    "metric": ("symjax.metric", None, set()),
     "kvstore": ("symjax.kvstore", None, set()),
     "operator": ("symjax.operator", None, _C_INTERFACE | {
         "OpHandle", "NDArrayHandle", "Structure", "Lock", "NDArray", "c_str", "is_np_array", "py_str"}),
@@ -145,7 +146,7 @@ def test_coverage(part: str, surface: dict[str, Any], capsys: pytest.CaptureFixt
     assert not incomplete
 
 
-@pytest.mark.parametrize("module", ["optimizer", "lr_scheduler", "initializer"])
+@pytest.mark.parametrize("module", ["optimizer", "lr_scheduler", "initializer", "metric"])
 def test_methods_and_defaults(module: str, surface: dict[str, Any]) -> None:
     """Every method of every class has MXNet's parameters, in its order and with its defaults."""
     owner, wrong = importlib.import_module(f"symjax.{module}"), []
