@@ -12,7 +12,9 @@ import numpy as np
 from symjax.lowering.errors import ShapeError
 from symjax.sparse.buckets import bucket, index_dtype, padded
 from symjax.sparse.container import Container
-from symjax.sparse.unique import RowIndex, index_ids, index_on_host
+from symjax.sparse.unique import RowIndex, SortedEntries, index_ids, index_on_host, is_crowded
+
+_WORTH_PLACING = 1 << 16  # entries
 
 
 class HostCSR(NamedTuple):
@@ -68,11 +70,41 @@ class CSR(Container):
     def with_columns(self) -> CSR:
         """Returns the matrix with `columns`, worked out on the host. Not for traced arrays.
 
-        They stay numpy arrays, which a compiled call takes for less than placing them first would cost.
+        Small ones stay numpy arrays, which a compiled call takes for less than placing them first would cost.
         """
         if self.columns is not None:
             return self
-        return dataclasses.replace(self, columns=index_on_host(np.asarray(self.indices), self.shape[1]))
+        columns = index_on_host(np.asarray(self.indices), self.shape[1])
+        if is_crowded(self.capacity, self.shape[1]) and self.shape[0]:
+            columns = dataclasses.replace(columns, by_column=self._sorted_entries(columns))
+        if self.capacity >= _WORTH_PLACING:
+            columns = jax.device_put(columns, next(iter(self.devices())))
+        return dataclasses.replace(self, columns=columns)
+
+    def _sorted_entries(self, columns: RowIndex) -> SortedEntries:
+        import scipy.sparse  # half a second, for those who need it
+
+        data, indices, indptr = self.host()
+        numbered = scipy.sparse.csr_matrix((np.arange(len(data), dtype=np.int32), indices, indptr), self.shape)
+        ends = numbered.tocsc(copy=True)
+        counts = np.diff(ends.indptr)
+        bounds = np.zeros(len(columns.unique) + 1, np.int32)
+        found = counts[counts > 0]
+        np.cumsum(found, out=bounds[1 : len(found) + 1])
+        bounds[len(found) + 1 :] = len(data)
+        return SortedEntries(padded(ends.data, self.capacity, 0), padded(ends.indices, self.capacity, 0), bounds)
+
+    def transposed(self) -> CSR | None:
+        """Returns the rows of the transposed matrix that hold something, those of `columns.unique`; None without them.
+
+        Its shape is (capacity of `columns.unique`, shape[0]).
+        """
+        entries = None if self.columns is None else self.columns.by_column
+        if self.columns is None or entries is None:
+            return None
+        room = self.columns.unique.shape[0]
+        rows = jnp.where(jnp.arange(self.capacity) < self.nnz, jnp.asarray(self.columns.inverse)[entries.order], room)
+        return CSR(jnp.asarray(self.data)[entries.order], entries.rows, entries.indptr, rows, (room, self.shape[0]))
 
     def column_index(self) -> RowIndex:
         """Returns `columns`, worked out in the compiled function if need be."""

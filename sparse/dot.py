@@ -84,14 +84,18 @@ def _kernel_dot_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tupl
 _kernel_dot.defjvp(_kernel_dot_jvp, symbolic_zeros=True)
 
 
-def csr_t_dot(lhs: CSR, rhs: Any) -> RowSparse:
+def csr_t_dot(lhs: CSR, rhs: Any, platform: str | None = None) -> RowSparse:
     """Returns lhsᵀ · rhs for csr (M, K) and dense (M, N) or (M,): row_sparse (K, N) or (K,).
 
     Its rows are the columns of `lhs` that hold something.
     """
     index = lhs.column_index()
-    rows = take_rows(rhs, lhs.rows, padded=False)
-    data = jax.ops.segment_sum(_scaled(rows, lhs.data), index.inverse, index.unique.shape[0], mode="drop")
+    sorted_by_column = lhs.transposed()
+    if sorted_by_column is not None:
+        data = csr_dot(sorted_by_column, rhs, platform)
+    else:
+        rows = take_rows(rhs, lhs.rows, padded=False)
+        data = jax.ops.segment_sum(_scaled(rows, lhs.data), index.inverse, index.unique.shape[0], mode="drop")
     return RowSparse(data.astype(rhs.dtype), index.unique, (lhs.shape[1], *rhs.shape[1:]))
 
 
@@ -117,7 +121,7 @@ def _csr_first(p: Any, lhs: CSR, rhs: Any, *, platform: str | None) -> Any:
         return csr_t_dot_dense(lhs, rhs)
     if isinstance(rhs, RowSparse):
         rhs = rhs.todense()  # (M, N), of the batch's size
-    out, stype = csr_t_dot(lhs, rhs), _csr_first_out(p, (CSR_, DENSE))[0]
+    out, stype = csr_t_dot(lhs, rhs, platform), _csr_first_out(p, (CSR_, DENSE))[0]
     return out if stype == ROWS else as_stype(out.todense(), stype)
 
 

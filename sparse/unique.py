@@ -17,6 +17,22 @@ _tables: dict[int, np.ndarray] = {}
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
+class SortedEntries:
+    """The stored entries of a csr matrix by column, a pytree.
+
+    Attributes:
+      order: which entry comes when, (capacity,).
+      rows: its row, (capacity,).
+      indptr: where the entries of each column of `RowIndex.unique` begin and end, (capacity of `unique` + 1,).
+    """
+
+    order: Any
+    rows: Any
+    indptr: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
 class RowIndex:
     """Distinct ids out of [0, n) and the place of each of many ids among them, a pytree.
 
@@ -24,10 +40,12 @@ class RowIndex:
       unique: the distinct ids, ascending, (capacity,); padding, which is last, is n.
       inverse: for every id its place in `unique`, of the ids' shape. An id of n (padding) gets a place whose row is
         padding or beyond the last.
+      by_column: the entries of a csr matrix, whose columns the ids are, sorted; where that is worth it.
     """
 
     unique: Any
     inverse: Any
+    by_column: SortedEntries | None = None
 
 
 def index_ids(ids: Any, n: int) -> RowIndex:
@@ -46,7 +64,7 @@ def index_on_host(ids: np.ndarray, n: int) -> RowIndex:
     """
     kind = index_dtype(n)
     flat = ids.reshape(-1).astype(kind, copy=False)
-    if flat.size * 8 > n and n <= _MAX_TABLE:
+    if is_crowded(flat.size, n):
         seen = np.zeros(n + 1, bool)
         seen[flat] = True
         seen[n] = False
@@ -61,6 +79,11 @@ def index_on_host(ids: np.ndarray, n: int) -> RowIndex:
             unique = unique[:-1]
     room = bucket(len(unique))
     return RowIndex(padded(unique, room, n), _places(unique, flat, n, room).reshape(ids.shape))
+
+
+def is_crowded(count: int, n: int) -> bool:
+    """Whether `count` ids out of n are so many that what goes through all n costs little."""
+    return count * 8 > n and n <= _MAX_TABLE
 
 
 def _places(unique: np.ndarray, ids: np.ndarray, n: int, room: int) -> np.ndarray:
