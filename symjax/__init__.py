@@ -16,9 +16,11 @@ __version__ = "0.1.0"
 
 _absent.install()
 
-_MODULES = ("attribute", "autograd", "base", "context", "contrib", "dlpack", "executor", "executor_manager", "initializer", "interop",
-            "io", "kvstore", "libinfo", "lowering", "lr_scheduler", "metric", "model", "module", "name", "ndarray", "operator",
-            "optimizer", "random", "registry", "rnn", "sparse", "symbol", "util")
+_MODULES = ("attribute", "autograd", "base", "callback", "context", "contrib", "dlpack", "engine", "executor",
+            "executor_manager", "initializer", "interop", "io", "kvstore", "libinfo", "log", "lowering",
+            "lr_scheduler", "metric", "model", "module", "monitor", "name", "ndarray", "numpy",
+            "numpy_extension", "operator", "optimizer",
+            "random", "registry", "rnn", "runtime", "sparse", "symbol", "util")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
     "current_context": "context", "gpu": "context", "gpu_memory_info": "context", "num_gpus": "context",
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
         metric,
         name,
         ndarray,
+        numpy,
+        numpy_extension,
         operator,
         optimizer,
         random,
@@ -52,6 +56,8 @@ if TYPE_CHECKING:
     from symjax import initializer as init
     from symjax import kvstore as kv
     from symjax import ndarray as nd
+    from symjax import numpy as np
+    from symjax import numpy_extension as npx
     from symjax import symbol as sym
     from symjax.attribute import AttrScope
     from symjax.base import MXNetError

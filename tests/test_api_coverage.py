@@ -50,6 +50,11 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "initializer": ("symjax.initializer", None, set()),
     "registry": ("symjax.registry", None, set()),
     "metric": ("symjax.metric", None, set()),
+    "callback": ("symjax.callback", None, set()),
+    "monitor": ("symjax.monitor", None, {"py_str"}),
+    "engine": ("symjax.engine", None, {"check_call"}),
+    "log": ("symjax.log", None, set()),
+    "runtime": ("symjax.runtime", None, {"check_call"}),
     "kvstore": ("symjax.kvstore", None, set()),
     "operator": ("symjax.operator", None, _C_INTERFACE | {
         "OpHandle", "NDArrayHandle", "Structure", "Lock", "NDArray", "c_str", "is_np_array", "py_str"}),
@@ -58,6 +63,7 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "operator.PythonOp": ("symjax.operator", "PythonOp", set()),
     "operator.NumpyOp": ("symjax.operator", "NumpyOp", set()),
     "operator.NDArrayOp": ("symjax.operator", "NDArrayOp", set()),
+    "rnn": ("symjax.rnn", None, set()),
     "kvstore.KVStore": ("symjax.kvstore", "KVStore", set()),
     "kvstore.KVStoreBase": ("symjax.kvstore", "KVStoreBase", set()),
     "util": ("symjax.util", None, {"check_call", "np_ufunc_legal_option", "wrap_np_binary_func", "wrap_np_unary_func"}),
@@ -146,7 +152,7 @@ def test_coverage(part: str, surface: dict[str, Any], capsys: pytest.CaptureFixt
     assert not incomplete
 
 
-@pytest.mark.parametrize("module", ["optimizer", "lr_scheduler", "initializer", "metric"])
+@pytest.mark.parametrize("module", ["optimizer", "lr_scheduler", "initializer", "metric", "callback", "monitor"])
 def test_methods_and_defaults(module: str, surface: dict[str, Any]) -> None:
     """Every method of every class has MXNet's parameters, in its order and with its defaults."""
     owner, wrong = importlib.import_module(f"symjax.{module}"), []
