@@ -18,7 +18,15 @@ from symjax.lowering.errors import ArgumentError, did_you_mean
 from symjax.lowering.registry import Op
 
 _PREFIXES = ("contrib", "linalg", "sparse", "image", "random")
-_NUMPY = ("_np_", "_npi_", "_npx_")
+_NUMPY = {
+    "_npx__image_": "numpy_extension.image",
+    "_npx_": "numpy_extension._op",
+    "_npi_": "numpy._internal",
+    "_np_": "numpy._op",
+}
+_PREFIX_OF = {"op": "", "_internal": "", **{p: f"_{p}_" for p in _PREFIXES}, **{v: k for k, v in _NUMPY.items()}}
+LISTS = frozenset({"_npi_split", "_npi_hsplit"})
+"""numpy operators whose function returns a list even of a single output."""
 ND_TAIL = {"out": None, "name": None}
 SYM_TAIL = {"name": None, "attr": None, "out": None}
 
@@ -30,10 +38,11 @@ class Place(NamedTuple):
     name: str
 
 
-def place(name: str) -> Place | None:
-    """Returns where MXNet puts the function of a registered name; None for numpy operators, which it keeps apart."""
-    if name.startswith(_NUMPY):
-        return None
+def place(name: str) -> Place:
+    """Returns where MXNet puts the function of a registered name."""
+    for prefix, namespace in _NUMPY.items():
+        if name.startswith(prefix):
+            return Place(namespace, name[len(prefix) :])
     for p in _PREFIXES:
         prefix = f"_{p}_"
         # MXNet: `_random_*` are internal, `nd.random` has Python functions over them; only `*_like` are there directly.
@@ -48,16 +57,33 @@ def names_in(namespace: str) -> Mapping[str, Op]:
     found = {}
     for name, op in registry.all_names().items():
         where = place(name)
-        if where is not None and where.namespace == namespace:
+        if where.namespace == namespace:
             found[where.name] = op
     return dict(sorted(found.items()))
 
 
 def find_in(namespace: str, name: str) -> Op | None:
     """Returns the op of one function without reading the whole namespace; None if there is none."""
-    full = name if namespace in ("op", "_internal") else f"_{namespace}_{name}"
+    full = full_name(namespace, name)
     op = registry.find(full)
     return op if op is not None and place(full) == Place(namespace, name) else None
+
+
+def full_name(namespace: str, name: str) -> str:
+    """Returns the registered name of the function `name` of a namespace."""
+    return f"{_PREFIX_OF[namespace]}{name}"
+
+
+def is_numpy(module: str) -> bool:
+    """Whether a module shows functions of mx.np arrays and symbols."""
+    return ".numpy" in module
+
+
+def refusal(op: Op, name: str, numpy: bool) -> TypeError:
+    """Returns the error of a function that is given arrays or symbols of the other kind."""
+    wants, got, convert = ("mx.np", "classic", "as_np_ndarray") if numpy else ("classic", "mx.np", "as_nd_ndarray")
+    return TypeError(f"Operator `{op.name}`, called as `{name}`, takes {wants} arrays or symbols and was given a {got} "
+                     f"one; convert it with .{convert}()")
 
 
 class Inputs(NamedTuple):

@@ -209,7 +209,7 @@ class Function:
         sources = tuple(x._tape for x in inputs)
         if recording and any(s is not None for s in sources):
             # An output may be an input itself; the recorded one must be an array of its own.
-            outs = tuple(NDArray._from_jax(o._data, o.context) for o in outs)
+            outs = tuple(type(o)._from_jax(o._data, o.context) for o in outs)
             node = tape.FunctionNode(self._pull(len(inputs)), tuple(x._data for x in inputs), sources,
                                      tuple((o.shape, o._dtype) for o in outs))
             for i, o in enumerate(outs):

@@ -144,10 +144,12 @@ _OWN = [
     "moveaxis", "multiply", "not_equal", "ones", "onehot_encode", "power", "save", "split_v2", "subtract",
     "to_dlpack_for_read", "to_dlpack_for_write", "true_divide", "waitall", "zeros",
 ]
-_MODULES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse", "utils")
+_MODULES = ("_internal", "contrib", "image", "linalg", "numpy", "numpy_extension", "op", "random", "sparse", "utils")
+_SHORT = {"np": "numpy", "npx": "numpy_extension"}
 
 
 def __getattr__(name: str) -> Any:
+    name = _SHORT.get(name, name)
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "__all__":
@@ -161,4 +163,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from symjax._op_functions import names_in
 
-    return sorted({*_OWN, *_MODULES, *names_in("op")})
+    return sorted({*_OWN, *_MODULES, *_SHORT, *names_in("op")})

@@ -2,7 +2,7 @@
 
 Integers, slices, None and Ellipsis select a box. A box that lies in one piece in memory is a view that writes through;
 any other is copied. Lists and arrays select as in numpy (a copy); boolean masks are refused, as in MXNet. Where numpy
-would give shape (), the result has shape (1,).
+would give shape (), the result has the array's `scalar_shape`: (1,) for a classic array.
 """
 
 from __future__ import annotations
@@ -98,8 +98,7 @@ def box_of(key: tuple[Any, ...], shape: tuple[int, ...]) -> Box:
         count.append(length)
         step.append(stride)
         axis += 1
-    return Box(tuple(begin), tuple(count), tuple(step), tuple(result) or (1,),
-               _is_contiguous(count, step, shape))
+    return Box(tuple(begin), tuple(count), tuple(step), tuple(result), _is_contiguous(count, step, shape))
 
 
 def _bounded(index: int, axis: int, n: int) -> int:
@@ -125,19 +124,28 @@ def get_item(a: Any, key: Any) -> Any:
     if isinstance(key, _INTS) and not isinstance(key, bool):
         i = _bounded(int(key), 0, shape[0])
         rest = shape[1:]
-        return window(a, i * math.prod(rest), rest or (1,))
+        return window(a, i * math.prod(rest), rest or a.scalar_shape)
     if (isinstance(key, tuple) and not key) or (isinstance(key, slice) and key == slice(None)):
         return a
     full = expand_key(key, shape)
     if any(isinstance(k, _ARRAYS) for k in full):
         arrays, structure = _advanced(full, shape)
-        return _apply(_take_call(structure), a, arrays)
+        return _apply(_take_call(structure, a.scalar_shape), a, arrays)
     box = box_of(full, shape)
+    new = box.shape or a.scalar_shape
     if box.contiguous:
-        return window(a, box.offset(shape), box.shape)
+        return window(a, box.offset(shape), new)
     if all(s == 1 for s in box.step):
-        return _apply(_cut_call(box.counts, box.shape), a, (np.array(box.begin, np.int64),))
+        return _apply(_cut_call(box.counts, new), a, (np.array(box.begin, np.int64),))
     return _apply(_box_call(box), a, ())
+
+
+def alias(a: Any, cls: type[Any]) -> Any:
+    """Returns an array of another class that shares the contents of `a` and its place on the tape."""
+    view = a._view_of(0, a.shape)
+    view.__class__ = cls
+    view._tape = a._tape
+    return view
 
 
 def window(a: Any, offset: int, shape: tuple[int, ...]) -> Any:
@@ -189,10 +197,10 @@ def _slices(box: Box) -> tuple[slice, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _take_call(structure: tuple[Any, ...]) -> Callable[..., Any]:
+def _take_call(structure: tuple[Any, ...], scalar_shape: tuple[int, ...]) -> Callable[..., Any]:
     def call(xs: Any, arrays: Any, key: Any) -> Any:
         out = xs[0][_index(structure, arrays)]
-        return (out.reshape(1) if out.ndim == 0 else out,)
+        return (out if out.ndim else out.reshape(scalar_shape),)
 
     return jax.jit(call)
 
@@ -247,7 +255,7 @@ def set_item(a: Any, key: Any, value: Any) -> None:
     """
     if not a.writable:
         raise ValueError("Cannot assign to readonly NDArray")
-    if isinstance(key, slice) and key == slice(None):  # a[:] = …, the common case
+    if isinstance(key, slice) and key == slice(None) and a.ndim:  # a[:] = …, the common case
         box = Box((0,) * a.ndim, a.shape, (1,) * a.ndim, a.shape, True)
     else:
         full = expand_key(key, a.shape)
@@ -259,13 +267,14 @@ def set_item(a: Any, key: Any, value: Any) -> None:
         return
     recorded = STATE.recording and (a._tape is not None or getattr(value, "_tape", None) is not None)
     whole = box.counts == a.shape and all(s == 1 for s in box.step)
+    shape = box.shape or a.scalar_shape
     if isinstance(value, numeric_types) and not whole and not recorded:
-        value = full_like_window(a, value, box.shape)
-    new = prepare_value(a, value, box.shape)
+        value = full_like_window(a, value, shape)
+    new = prepare_value(a, value, shape)
     if whole and not recorded:
         a._set_data(new if new.shape == a.shape else _reshape(new, a.shape))
     elif box.contiguous and not recorded:
-        a._view_of(box.offset(a.shape), box.shape)._set_data(new)
+        a._view_of(box.offset(a.shape), shape)._set_data(new)
     elif all(s == 1 for s in box.step):
         _assign(a, value, new, _put_box_call(box.counts), (np.array(box.begin, np.int64),))
     else:
@@ -276,7 +285,7 @@ def _set_advanced(a: Any, key: tuple[Any, ...], value: Any) -> None:
     arrays, structure = _advanced(key, a.shape)
     with jax.enable_x64(True):
         target = jax.eval_shape(lambda x, *i: x[_index(structure, i)], jax.ShapeDtypeStruct(a.shape, a._dtype), *arrays)
-    _assign(a, value, prepare_value(a, value, target.shape or (1,)), _put_call(structure), arrays)
+    _assign(a, value, prepare_value(a, value, target.shape or a.scalar_shape), _put_call(structure), arrays)
 
 
 def _assign(a: Any, value: Any, new: Any, call: Callable[..., Any], extra: tuple[Any, ...]) -> None:

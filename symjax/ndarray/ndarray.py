@@ -6,7 +6,7 @@ import builtins
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from symjax.base import dtype_name
 from symjax.context import Context
 from symjax.lowering import abstract
-from symjax.lowering.errors import MissingLoweringError, MXNetError, ShapeError
+from symjax.lowering.errors import MXNetError, ShapeError
 from symjax.ndarray import indexing, tape
 from symjax.ndarray._functions import function_in
 from symjax.ndarray.dispatch import invoke
@@ -34,6 +34,10 @@ class NDArray(Operators, Fluent):
 
     __slots__ = ()
     __array_priority__ = 1000.0  # numpy leaves binary operators to this class
+    is_numpy: ClassVar[bool] = False
+    """Whether this is an `mx.np.ndarray`, which other operators take."""
+    scalar_shape: ClassVar[tuple[int, ...]] = (1,)
+    """The shape of a single element that indexing selects; classic arrays have no axes fewer than one."""
 
     # ---- what it is
 
@@ -307,12 +311,10 @@ class NDArray(Operators, Fluent):
         return self
 
     def as_np_ndarray(self) -> Any:
-        """Not supported yet.
+        """Returns an `mx.np.ndarray` that shares the contents, and the place on the tape, of this array."""
+        from symjax.numpy.multiarray import ndarray
 
-        Raises:
-          MissingLoweringError: `mx.np` arrays are not there.
-        """
-        raise MissingLoweringError("as_np_ndarray: mx.np arrays are not supported; asnumpy() gives a numpy array")
+        return indexing.alias(self, ndarray)
 
     def tostype(self, stype: str) -> Any:
         """Returns the array in another storage type ("default", "csr", "row_sparse")."""

@@ -26,15 +26,17 @@ from symjax.symbol.symbol import Symbol as Symbol
 from symjax.symbol.symbol import load as load
 from symjax.symbol.symbol import load_json as load_json
 
-_NAMESPACES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
+_NAMESPACES = ("_internal", "contrib", "image", "linalg", "numpy", "numpy_extension", "op", "random", "sparse")
+_SHORT = {"np": "numpy", "npx": "numpy_extension"}
 _get, _names = _functions.fill("op", globals())
 
 
 def __getattr__(name: str) -> Any:
+    name = _SHORT.get(name, name)
     if name in _NAMESPACES:
         return importlib.import_module(f"{__name__}.{name}")
     return _get(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*_names(), *_NAMESPACES})
+    return sorted({*_names(), *_NAMESPACES, *_SHORT})

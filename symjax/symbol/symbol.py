@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from symjax.lowering import registry
 from symjax.lowering.errors import MXNetError, did_you_mean
@@ -27,6 +27,8 @@ class Symbol(Operators):
 
     __slots__ = ("__weakref__", "_graph")
     __array_priority__ = 1000.0
+    is_numpy: ClassVar[bool] = False
+    """Whether this is an `mx.sym.np._Symbol`, which other operators take."""
 
     def __init__(self, handle: Graph) -> None:
         self._graph = handle
@@ -389,16 +391,14 @@ class Symbol(Operators):
     # ---- conversions between front ends
 
     def as_nd_ndarray(self) -> Symbol:
+        """Returns this symbol, which is a classic one already."""
         return self
 
     def as_np_ndarray(self) -> Symbol:
-        """MXNet's numpy-flavoured symbols come with the numpy operators."""
-        from symjax.lowering.errors import MissingLoweringError
+        """Returns a symbol of the same outputs that the functions of `mx.sym.np` take, with numpy's operators."""
+        from symjax.symbol.numpy._symbol import _Symbol
 
-        raise MissingLoweringError(
-            "Symbol.as_np_ndarray: the numpy front end (mx.sym.np) is not supported yet; stay with "
-            "the classic operators"
-        )
+        return _Symbol(self._graph)
 
 
 def call(

@@ -1,0 +1,7 @@
+"""The operators `_np_*`, which are functions of `mx.np` as they are."""
+
+from __future__ import annotations
+
+from symjax.symbol import _functions
+
+__getattr__, __dir__ = _functions.fill("numpy._op", globals())
