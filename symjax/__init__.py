@@ -17,10 +17,9 @@ __version__ = "0.1.0"
 _absent.install()
 
 _MODULES = ("attribute", "autograd", "base", "callback", "context", "contrib", "dlpack", "engine", "executor",
-            "executor_manager", "initializer", "interop", "io", "kvstore", "libinfo", "log", "lowering",
-            "lr_scheduler", "metric", "model", "module", "monitor", "name", "ndarray", "numpy",
-            "numpy_extension", "operator", "optimizer",
-            "random", "registry", "rnn", "runtime", "sparse", "symbol", "util")
+            "executor_manager", "image", "initializer", "interop", "io", "kvstore", "libinfo", "log", "lowering",
+            "lr_scheduler", "metric", "model", "module", "monitor", "name", "ndarray", "numpy", "numpy_extension",
+            "operator", "optimizer", "random", "recordio", "registry", "rnn", "runtime", "sparse", "symbol", "util")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
     "current_context": "context", "gpu": "context", "gpu_memory_info": "context", "num_gpus": "context",
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
         operator,
         optimizer,
         random,
+        recordio,
         registry,
         rnn,
         symbol,

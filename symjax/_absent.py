@@ -20,7 +20,6 @@ ABSENT: dict[str, str] = {
         (
             "image",
             "kvstore_server",
-            "recordio",
         ),
         f"{_LATER}; what there is works through symbols, executors and NDArrays (mx.sym, simple_bind, mx.nd)",
     ),

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from symjax import random
 from symjax._bind import Bound, bind_arrays, simple_bind_arrays, zeros
 from symjax._run import Run
 from symjax.context import Context
@@ -121,6 +120,7 @@ class Executor:
         self._forward_aux = tuple(i for i, n in enumerate(self._graph.aux_states) if n in eager)
         self._run: Run | None = None
         self._monitor: tuple[MonitorCallback, bool] | None = None
+        self._inside: tuple[Graph, Program] | None = None  # all operators' outputs, for the monitor
         storage = handle.storage
         targets = {self._graph.arguments[i]: handle.grads[i] for i in self._wrt}
         self._plans = plan_gradients(storage, {n: g.stype for n, g in targets.items() if g is not None})
@@ -181,9 +181,10 @@ class Executor:
         """
         if kwargs:
             self._feed(kwargs)
-        if self._monitor is not None:
-            self._run_monitored(bool(is_train))
-        run = self._run = Run(self, bool(is_train))
+        run = Run(self, bool(is_train))
+        if self._monitor is not None and getattr(self._monitor[0], "activated", True):
+            self._run_monitored(run)
+        self._run = run
         if self._wrt and is_train and not self._forward_aux:
             for o, (shape, dtype) in zip(self._outputs, self._bound.outputs, strict=True):
                 o._set_pending(shape, dtype, run.read)
@@ -302,25 +303,28 @@ class Executor:
         """Calls `callback(name, array)` for every operator output of each forward.
 
         With `monitor_all` also for the inputs of the graph and of each operator, in topological order. An operator's
-        input is called `<node>_<input>`; MXNet calls some of them `<node>_input0`.
+        input is called `<node>_<input>`; MXNet calls some of them `<node>_input0`. A callback that has an attribute
+        `activated` is not called while that is false, and costs nothing then.
         """
         self._monitor = (callback, monitor_all)
 
-    def _run_monitored(self, train: bool) -> None:
+    def _run_monitored(self, run: Run) -> None:
+        """Works out all outputs for the monitor, with the random numbers of the pass itself."""
         assert self._monitor is not None
         callback, everything = self._monitor
         nodes = [n for n in self._graph.nodes if n.op is not None]
-        inside = Graph([e for n in nodes for e in n.entries()])
-        program = program_for(inside, dict(self._bound.out_shapes), self._ctx.platform)
+        if self._inside is None:
+            inside = Graph([e for n in nodes for e in n.entries()])
+            self._inside = inside, program_for(inside, dict(self._bound.out_shapes), self._ctx.platform)
+        inside, program = self._inside
         by_node = dict(zip(self._graph.arguments, self.arg_arrays, strict=True))
         by_node.update(zip(self._graph.aux_states, self.aux_arrays, strict=True))
-        key = random.next_key_data(self._ctx) if program.needs_key else None
         with jax.enable_x64(True):
             outs, _ = program.forward(
                 tuple(by_node[n]._data for n in inside.arguments),
                 tuple(by_node[n]._data for n in inside.aux_states),
-                key,
-                train,
+                run.key,
+                run.train,
             )
         values = dict(zip(inside.outputs, outs, strict=True))
         for n in self._graph.nodes if everything else nodes:

@@ -64,6 +64,7 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "operator.NumpyOp": ("symjax.operator", "NumpyOp", set()),
     "operator.NDArrayOp": ("symjax.operator", "NDArrayOp", set()),
     "rnn": ("symjax.rnn", None, set()),
+    "recordio": ("symjax.recordio", None, {"c_str", "check_call"}),
     "kvstore.KVStore": ("symjax.kvstore", "KVStore", set()),
     "kvstore.KVStoreBase": ("symjax.kvstore", "KVStoreBase", set()),
     "util": ("symjax.util", None, {"check_call", "np_ufunc_legal_option", "wrap_np_binary_func", "wrap_np_unary_func"}),
