@@ -20,10 +20,13 @@ class Settings:
       compilation_cache_dir: folder for compiled code kept across processes (`SYMJAX_COMPILATION_CACHE_DIR`); None:
         nothing is kept.
       storage_fallback: what to do where a sparse array is used densely: "warn", "error" or "allow".
+      exact_mxnet: follow MXNet where it is at fault but models may depend on it, as `symjax ops` lists it by operator.
+        Whatever is compiled meanwhile is kept apart: switching takes effect at the next call.
     """
 
     compilation_cache_dir: str | None = None
     storage_fallback: Literal["warn", "error", "allow"] = "warn"
+    exact_mxnet: bool = False
 
 
 def _from_environment() -> Settings:
@@ -60,6 +63,8 @@ class Config:
                 raise ParamError(f"unknown setting {k!r}.{did_you_mean(k, Settings.__dataclass_fields__)}")
         if changes.get("storage_fallback", "warn") not in ("warn", "error", "allow"):
             raise ParamError(f"storage_fallback must be warn, error or allow, got {changes['storage_fallback']!r}")
+        if not isinstance(changes.get("exact_mxnet", False), bool):
+            raise ParamError(f"exact_mxnet must be True or False, got {changes['exact_mxnet']!r}")
         with self._lock:
             self._apply(dataclasses.replace(self._settings, **changes))
 
@@ -68,6 +73,10 @@ class Config:
             from symjax.lowering.compile import compilation_cache
 
             compilation_cache(os.path.expanduser(new.compilation_cache_dir))
+        if new.exact_mxnet != self._settings.exact_mxnet:
+            from symjax.lowering.habits import set_exact
+
+            set_exact(new.exact_mxnet)
         self._settings = new
 
     @contextmanager

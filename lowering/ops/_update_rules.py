@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from symjax.lowering.habits import habit
 from symjax.lowering.ops._elementwise import scalar_as
 
 
@@ -55,12 +56,19 @@ def sgd_mom(h: Any, w: Array, g: Array, mom: Array) -> tuple[Array, Array]:
     return w + mom, mom
 
 
+_NEW_WEIGHT = habit(("nag_mom_update", "mp_nag_mom_update"),
+                    "In place, the momentum takes in the decay of the weight that was just updated.",
+                    "It takes in that of the weight before the update, like the weight itself.")
+
+
 def nag(h: Any, w: Array, g: Array, mom: Array) -> tuple[Array, Array]:
     """d = g + wd w; m = momentum m - lr d; w + momentum m - lr d."""
-    # MXNet: in place, the momentum decays by the weight that was just updated.
     step = h.lr * (gradient(h, g) + h.wd * w)
-    mom = h.momentum * mom - step
-    return w + h.momentum * mom - step, mom
+    new = h.momentum * mom - step
+    out = w + h.momentum * new - step
+    if _NEW_WEIGHT():
+        new = h.momentum * mom - h.lr * (gradient(h, g) + h.wd * out)
+    return out, new
 
 
 def _moments(h: Any, g: Array, mean: Array, var: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ShapeError
+from symjax.lowering.habits import habit
 from symjax.lowering.ops._elementwise import relu, softsign
 from symjax.lowering.ops._nn import along, widen
 from symjax.lowering.params import Params, param
@@ -64,10 +65,29 @@ def _negative(x: Array, f: Callable[[Array], Array]) -> Array:
     return jnp.where(x > 0, x, f(jnp.where(x > 0, jnp.zeros((), x.dtype), x)))
 
 
+_SELU_GRADIENT = habit("LeakyReLU", "The gradient of selu below 0 is scale (alpha + output).",
+                       "It is the derivative, scale alpha e^x.")
+
+
+@jax.custom_vjp
+def _selu_as_mxnet(data: Array) -> Array:
+    return _selu(data)
+
+
+def _selu_backward(out: Array, head: Array) -> tuple[Array]:
+    return (head * jnp.where(out > 0, _SELU_SCALE, _SELU_SCALE * (_SELU_ALPHA + out)).astype(head.dtype),)
+
+
+_selu_as_mxnet.defvjp(lambda x: (_selu(x),) * 2, _selu_backward)
+
+
+def _selu(data: Array) -> Array:
+    return _SELU_SCALE * _negative(data, lambda x: _SELU_ALPHA * jnp.expm1(x))
+
+
 def _prelu_slope(data: Array, gamma: Array) -> Array:
     if gamma.size == 1:
         return gamma.reshape((1,) * data.ndim)
-    # MXNet: gamma goes to the first axis of its size, the batch when that equals the channels; here always to axis 1.
     if gamma.ndim == 1 and data.ndim > 1 and gamma.shape[0] == data.shape[1]:
         return along(gamma, 1, data.ndim)
     raise ShapeError(f"argument gamma: expected shape (1,) or ({data.shape[1] if data.ndim > 1 else 1},) for data of "
@@ -104,8 +124,7 @@ def leaky_relu(p: LeakyReLUParams, data: Array, gamma: Array | None = None, *, t
     if p.act_type == "elu":
         return _negative(data, lambda x: p.slope * jnp.expm1(x))
     if p.act_type == "selu":
-        # MXNet: its gradient below 0 is scale * (alpha + out), not the derivative scale * alpha * e^x used here.
-        return _SELU_SCALE * _negative(data, lambda x: _SELU_ALPHA * jnp.expm1(x))
+        return _selu_as_mxnet(data) if _SELU_GRADIENT() else _selu(data)
     return _negative(data, lambda x: p.slope * x)
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.habits import habit
 from symjax.lowering.ops._axes import argmax
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import op
@@ -206,13 +207,19 @@ def box_nms(p: BoxNMSParams, data: Array) -> tuple[Array, Array]:
     return out.reshape(data.shape), record.reshape(*data.shape[:-1], 1)
 
 
+_UNCONVERTED = habit("_contrib_box_nms", "Boxes with a negative first coordinate stay in the input's format.",
+                     "They are converted like the others.")
+
+
 def _convert(p: BoxNMSParams, rows: Array) -> Array:
-    # MXNet: leaves boxes with a negative first coordinate in the input's format, and its gradient skips the conversion.
+    # MXNet: its gradient skips the conversion.
     if p.in_format == p.out_format:
         return rows
     start, end = p.coord_start, p.coord_start + 4
     convert = to_center if p.out_format == "center" else to_corner
-    return jnp.concatenate([rows[..., :start], convert(rows[..., start:end]), rows[..., end:]], axis=-1)
+    boxes = rows[..., start:end]
+    made = jnp.where(boxes[..., :1] < 0, boxes, convert(boxes)) if _UNCONVERTED() else convert(boxes)
+    return jnp.concatenate([rows[..., :start], made, rows[..., end:]], axis=-1)
 
 
 # ---- matching
@@ -261,9 +268,11 @@ def bipartite_matching(p: BipartiteMatchingParams, data: Array) -> tuple[Array, 
     return row_match.reshape(*shape, rows).astype(data.dtype), col_match.reshape(*shape, cols).astype(data.dtype)
 
 
+_ONE_MORE = habit("_contrib_bipartite_matching", "One match more than topk is made.", "topk matches are made.")
+
+
 def _match_limit(p: BipartiteMatchingParams, most: int) -> int:
-    # MXNet: makes one match more than topk allows.
-    return min(most, p.topk) if p.topk > 0 else most
+    return min(most, p.topk + _ONE_MORE()) if p.topk > 0 else most
 
 
 # ---- encoding

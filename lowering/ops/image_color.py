@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from symjax.lowering.errors import ParamError
+from symjax.lowering.habits import habit
 from symjax.lowering.ops.image import check_image, same_shape
 from symjax.lowering.params import Floats, Params, param
 from symjax.lowering.registry import op
@@ -57,13 +58,17 @@ def contrast(data: Array, alpha: Array) -> Array:
     return _like(x * alpha + (1 - alpha) * mean, data)
 
 
+_BLUE = habit(("_image_random_saturation", "_image_random_color_jitter"),
+              "The grey that saturation mixes in is 0.114 times blue alone.", "It is 0.299 R + 0.587 G + 0.114 B.")
+
+
 def saturation(data: Array, alpha: Array) -> Array:
     """`data * alpha + (1 - alpha) * grey image`; images of one channel stay as they are."""
-    # MXNet: its grey is 0.114 times blue alone, as each channel's part overwrites the sum of those before.
     if data.shape[-1] == 1:
         return data
     x = _floats(data)
-    return _like(x * alpha + (1 - alpha) * _gray(x), data)
+    gray = x[..., 2:] * _GRAY[2] if _BLUE() else _gray(x)
+    return _like(x * alpha + (1 - alpha) * gray, data)
 
 
 def hue(data: Array, alpha: Array) -> Array:

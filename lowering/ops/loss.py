@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ShapeError
+from symjax.lowering.habits import habit
 from symjax.lowering.ops._nn import check_rank, index_range, known_product, widen, zero_cotangent
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
@@ -27,6 +28,11 @@ class SoftmaxOutputParams(Params):
         "null", doc="Divide the gradient by nothing, the batch size or the number of labels that are not ignored.")
     out_grad: bool = param(False, doc="Multiply the gradient by the head gradient.")
     smooth_alpha: float = param(0.0, ge=0, le=1, doc="Label smoothing: this much is taken from the label's class.")
+
+
+_OWN_OUTPUT = habit("SoftmaxOutput", "With out_grad, the gradient is multiplied by the operator's own output.",
+                    "It is multiplied by the head gradient, as MXNet documents.")
+_UNSMOOTHED = habit("SoftmaxOutput", "With multi_output, smooth_alpha is not heeded.", "Labels are smoothed there too.")
 
 
 def _folded(p: SoftmaxOutputParams, shape: Sequence[int]) -> tuple[int, int, int]:
@@ -61,8 +67,7 @@ def _softmax_output_backward(p: SoftmaxOutputParams, residuals: tuple[Array, Arr
     else:
         grad = _index_gradient(p, out, label)
     if p.out_grad:
-        # MXNet: it multiplies by its own output where its documentation says the head gradient.
-        grad = grad * widen(head)
+        grad = grad * widen(out if _OWN_OUTPUT() else head)
     return grad.astype(out.dtype), zero_cotangent(label)
 
 
@@ -77,9 +82,8 @@ def _index_gradient(p: SoftmaxOutputParams, out: Array, label: Array) -> Array:
     label = label.reshape(-1)[:outer * inner]
     x = widen(out).reshape(outer, classes, inner)
     index = label.reshape(outer, 1, inner).astype(jnp.int32)
-    on = 1.0 - p.smooth_alpha
-    off = p.smooth_alpha / max(classes - 1, 1)
-    # MXNet: with multi_output it leaves smooth_alpha out, against its documentation.
+    alpha = 0.0 if p.multi_output and _UNSMOOTHED() else p.smooth_alpha
+    on, off = 1.0 - alpha, alpha / max(classes - 1, 1)
     target = jnp.where(index_range(classes, 1, 3) == index, jnp.asarray(on, x.dtype), jnp.asarray(off, x.dtype))
     grad = x - target
     ignored = index == int(p.ignore_label)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.habits import habit
 from symjax.lowering.ops._axes import argmax
 from symjax.lowering.ops.bounding_box import at_rows, greedy_nms, intersection, wide
 from symjax.lowering.params import Floats, Params, param
@@ -108,12 +109,16 @@ def _match_best(iou: Array, valid: Array) -> _Matches:
     return lax.fori_loop(0, truths, body, start)
 
 
+_NO_MINIMUM = habit("_contrib_MultiBoxTarget", "minimum_negative_samples is not heeded.",
+                    "At least that many negatives are kept.")
+
+
 def _mine(p: MultiBoxTargetParams, m: _Matches, scores: Array) -> Array:
     """The hard negatives (A,): those whose background probability is lowest."""
     positives = jnp.sum(m.positive.astype(jnp.int32))
     wanted = (positives * p.negative_mining_ratio).astype(jnp.int32)
-    # MXNet: ignores minimum_negative_samples.
-    wanted = jnp.minimum(jnp.maximum(wanted, p.minimum_negative_samples), scores.shape[1] - positives)
+    least = 0 if _NO_MINIMUM() else p.minimum_negative_samples
+    wanted = jnp.minimum(jnp.maximum(wanted, least), scores.shape[1] - positives)
     candidate = ~m.positive & (m.overlap < p.negative_mining_thresh)
     background = jax.nn.softmax(scores, axis=0)[0]
     order = jnp.argsort(jnp.where(candidate, background, jnp.inf), stable=True)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError
+from symjax.lowering.habits import habit
 from symjax.lowering.ops._fused import (
     Given,
     Graphs,
@@ -97,6 +98,10 @@ def _folded(plan: Plan, values: Sequence[Array]) -> tuple[Array, Array | None]:
     return weight * along(alpha, 0, weight.ndim), bias
 
 
+_ON_SCALED = habit("_sg_mkldnn_conv", "With a calibrated range, tanh, sigmoid and other functions that were joined to "
+                   "the layer are applied to the numbers scaled to int8.", "They are applied to the real numbers.")
+
+
 def _quantized_convolution(fast: bool, p: ConvolutionNodeParams, sub: Subgraph, inputs: Sequence[Array]) -> Any:
     plan, n = plan_of(sub.graph, "Convolution"), len(sub.input_names)
     inputs = lax.stop_gradient(tuple(inputs))
@@ -125,11 +130,11 @@ def _quantized_convolution(fast: bool, p: ConvolutionNodeParams, sub: Subgraph, 
         return (follow_in_int32(plan, total, data_scale * scales, added), *reach)
     dtype = "uint8" if gives_uint8(plan) else "int8"
     out_scale = scale_of(dtype, *out_ends)
-    # MXNet: functions other than relu, leaky and clip are applied to the scaled numbers; here always to the real ones.
-    inner = out_scale if is_scalable(plan) else jnp.float32(1)
+    scaled = is_scalable(plan) or _ON_SCALED()
+    inner = out_scale if scaled else jnp.float32(1)
     x = total.astype(jnp.float32) * spread(inner / data_scale / scales)
     x = follow(plan, x, inner, added)
-    return round_even(x if is_scalable(plan) else x * out_scale, dtype), *map(as_range, out_ends)
+    return round_even(x if scaled else x * out_scale, dtype), *map(as_range, out_ends)
 
 
 def _convolution_node(fast: bool, p: ConvolutionNodeParams, subgraphs: Subgraphs, inputs: Sequence[Array]) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from symjax.lowering.habits import habit
 from symjax.lowering.ops._elementwise import wide_dtype
 from symjax.lowering.ops._update_rules import (
     Hyper,
@@ -282,14 +283,16 @@ def lamb_update_phase2(p: LambPhase2Params, weight: Array, g: Array, r1: Array, 
     return (weight.astype(wide) - rate * g.astype(wide)).astype(weight.dtype)
 
 
+_FORGOTTEN = habit("mp_lamb_update_phase2", "The float32 copy of the weight stays as it was.", "It is updated.")
+
+
 @op("mp_lamb_update_phase2", params=LambPhase2Params, aux=("weight32",), infer_inputs=_first_two,
     aux_in_forward=True, infer_types=mixed_types((0,)))
 def mp_lamb_update_phase2(p: LambPhase2Params, weight: Array, g: Array, r1: Array, r2: Array,
                           weight32: Array) -> tuple[Array, Array]:
     """Returns the updated weight, and its float32 copy: weight32 - lr r1 / r2 g."""
-    # MXNet: forgets to store the new float32 copy.
     new = weight32 - lamb_rate(Hyper(p, jnp.float32), r1, r2) * g
-    return new.astype(weight.dtype), new
+    return new.astype(weight.dtype), weight32 if _FORGOTTEN() else new
 
 
 def _adamw_shapes(p: Any, ins: list[ShapeLike], outs: list[ShapeLike]) -> list[ShapeLike]:

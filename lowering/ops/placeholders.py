@@ -12,7 +12,6 @@ from typing import Any
 from symjax.lowering.errors import MissingLoweringError
 from symjax.lowering.registry import op
 
-
 _BLOCK = ("a compiled block of the process that recorded it. Export the block (HybridBlock.export), or call it on "
           "symbols, to have the block's own operators in the graph")
 _FUNCTION = ("an autograd.Function of the process that recorded it. Write it as a CustomOp (mx.operator.register), "

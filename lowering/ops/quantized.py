@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.habits import habit
 from symjax.lowering.ops._integer import (
     FLOAT,
     LEVELS,
@@ -381,6 +382,11 @@ def _bn_types(p: BatchNormParams, ins: Given, outs: Given) -> Types:
     return [ins[0], *[FLOAT] * 6], ["int8", FLOAT, FLOAT]
 
 
+_FREE_GAMMA = habit("_contrib_quantized_batch_norm", "fix_gamma is not heeded.", "gamma counts as 1 with fix_gamma.")
+_TWICE = habit("_contrib_quantized_batch_norm", "What was scaled is divided by sqrt(1 + eps) once more.",
+               "It is scaled once.")
+
+
 @op("_contrib_quantized_batch_norm", params=BatchNormParams, inputs=_BN, aux=("moving_mean", "moving_var"),
     outputs=RANGED, infer_inputs=_bn_shapes, infer_types=_bn_types)
 def quantized_batch_norm(p: BatchNormParams, data: Array, gamma: Array, beta: Array, moving_mean: Array,
@@ -390,7 +396,6 @@ def quantized_batch_norm(p: BatchNormParams, data: Array, gamma: Array, beta: Ar
     `round(127.5 / R * (gamma (x - mean) / sqrt(var + eps) + beta))`, halves to even, R the range's larger end. uint8
     data is rounded to int8 first. The statistics stay as they are.
     """
-    # MXNet: fix_gamma is ignored, and what was scaled is divided by sqrt(1 + eps) once more.
     ends = calibrated(p)
     if ends is None:
         raise ParamError("min_calib_range and max_calib_range are missing: quantized batch normalization needs a "
@@ -399,9 +404,11 @@ def quantized_batch_norm(p: BatchNormParams, data: Array, gamma: Array, beta: Ar
     if data.dtype == jnp.uint8:
         x = jnp.rint(x * jnp.float32(LEVELS["int8"] / LEVELS["uint8"]))
     gamma, beta, mean, var = lax.stop_gradient((gamma, beta, moving_mean, moving_var))
-    scale = (1 if p.fix_gamma else gamma) / jnp.sqrt(var + p.eps)
+    scale = (1 if p.fix_gamma and not _FREE_GAMMA() else gamma) / jnp.sqrt(var + p.eps)
     reach, shape = largest(*ends), axis_of(p.axis, data.ndim)
     weight = scale * largest(*ends_of(min_data, max_data)) / reach
+    if _TWICE():
+        weight = weight / jnp.sqrt(jnp.float32(1 + p.eps))
     shift = (beta - mean * scale) * jnp.float32(LEVELS["int8"]) / reach
     out = x * along(weight, shape, data.ndim) + along(shift, shape, data.ndim)
     return round_even(out, jnp.int8), as_range(ends[0]), as_range(ends[1]), moving_mean, moving_var

@@ -5,6 +5,7 @@ Without an axis (None or ()) everything is reduced, to shape (1,); half precisio
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.habits import habit
 from symjax.lowering.ops import _axes
 from symjax.lowering.ops._elementwise import cast, is_float, wide_dtype
 from symjax.lowering.params import Params, Shape, param
@@ -72,8 +74,35 @@ def accumulated(reduce: Callable[..., Array], test: Callable[..., Array]) -> Cal
 
 
 total = accumulated(jnp.sum, jnp.any)
-# MXNet: the gradient of a product divides by x, which is NaN at a zero; this one is right there.
-product = accumulated(jnp.prod, jnp.all)
+_DIVIDED = habit(("prod", "nanprod", "_np_prod"), "The gradient is the product divided by the element: NaN at a zero.",
+                 "The gradient is the product of the other elements.")
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _divided_product(x: Array, axes: tuple[int, ...]) -> Array:
+    return jnp.prod(x, axes)
+
+
+def _divided_forward(x: Array, axes: tuple[int, ...]) -> tuple[Array, tuple[Array, Array]]:
+    out = jnp.prod(x, axes)
+    return out, (x, out)
+
+
+def _divided_backward(axes: tuple[int, ...], residuals: tuple[Array, Array], head: Array) -> tuple[Array]:
+    x, out = residuals
+    return (jnp.expand_dims(head * out, axes) / x,)
+
+
+_divided_product.defvjp(_divided_forward, _divided_backward)
+
+
+def _prod(x: Array, axes: tuple[int, ...], dtype: Any) -> Array:
+    if _DIVIDED() and jnp.issubdtype(dtype, jnp.floating):
+        return _divided_product(x.astype(dtype), axes)
+    return jnp.prod(x, axes, dtype=dtype)
+
+
+product = accumulated(_prod, jnp.all)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Array:

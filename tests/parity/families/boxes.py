@@ -38,6 +38,23 @@ def _row_match(inputs: dict[str, np.ndarray], limit: int) -> dict[str, Any]:
     return {f"{k}{i}": x.astype("float32") for k in ("out", "train") for i, x in enumerate((rows, cols))}
 
 
+OUTSIDE = [[0, 0.9, 0.25, 0.25, 0.75, 1.0], [1, 0.8, -0.5, 2.0, 0.5, 3.0], [0, 0.7, 4.0, -1.0, 5.0, 0.0],
+           [1, 0.6, -3.0, -3.0, -2.0, -2.5]]  # fmt: skip
+"""Boxes apart from each other; some begin outside of the image."""
+
+
+def _centers(inputs: dict[str, np.ndarray]) -> dict[str, Any]:
+    x = inputs["data"].copy()
+    x[:, 2:4], x[:, 4:] = (x[:, 2:4] + x[:, 4:]) / 2, x[:, 4:] - x[:, 2:4]
+    return {"out0": x, "train0": x}
+
+
+APART = [[[i / 8, 0.0, (i + 0.5) / 8, 0.25] for i in range(6)]]
+"""Anchors that do not meet: the label is the first of them, and each is harder than the next."""
+HARD = {"anchor": values(APART), "label": values([[[2, *APART[0][0]]]]),
+        "cls_pred": values([[[0.0, 1, 2, 3, 4, 5], [1.0] * 6, [1.0] * 6, [1.0] * 6]])}
+LEAST = {"negative_mining_ratio": 1, "negative_mining_thresh": 0.5, "minimum_negative_samples": 3}
+
 ANCHORS = _fixed(_boxes(1, 12).clip(0, 1))
 LABELS = np.concatenate([_RNG.randint(0, 4, (3, 3, 1)), _boxes(3, 3).clip(0, 1)], -1)
 LABELS[1, 2:] = -1
@@ -71,6 +88,11 @@ CASES: list[Case] = [
     *(op_case("_contrib_MultiBoxTarget", TARGET, p, outputs=3, grads=["cls_pred"], infer_from=tuple(TARGET)) for p in (
         {}, {"overlap_threshold": 0.3}, {"negative_mining_ratio": 1, "negative_mining_thresh": 0.9, "ignore_label": -2},
         {"variances": "(1, 1, 1, 1)"})),
+    op_case("_contrib_MultiBoxTarget", HARD, LEAST, id="least", outputs=3, grads=False, infer_from=tuple(HARD),
+            differs="MXNet does not heed minimum_negative_samples",
+            expected=lambda x: dict.fromkeys(("out2", "train2"), np.array([[3, 0, 0, 0, -1, -1]], "float32"))),
+    op_case("_contrib_box_nms", {"data": values(OUTSIDE)}, {"out_format": "center"}, id="outside", grads=False,
+            differs="MXNet leaves boxes that begin outside in the format of the input", expected=_centers),
     *(op_case("_contrib_MultiBoxDetection", DETECTION, p, infer_from=tuple(DETECTION)) for p in (
         {}, {"clip": False}, {"threshold": 0.8}, {"nms_threshold": 0.2, "force_suppress": True}, {"nms_topk": 3},
         {"nms_threshold": -1}, {"variances": "(0.2, 0.2, 0.1, 0.1)"})),
