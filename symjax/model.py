@@ -1,10 +1,16 @@
-"""Checkpoints: a symbol JSON file and a `.params` file with one prefix (MXNet's `mx.model`)."""
+"""Checkpoints (a symbol JSON file and a `.params` file with one prefix), FeedForward, and steps that modules share.
+
+MXNet's `mx.model`.
+"""
 
 from __future__ import annotations
 
+import importlib
+import logging
+import math
 import os
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symjax.lowering.errors import ParamsFormatError
@@ -13,8 +19,83 @@ if TYPE_CHECKING:
     from symjax.ndarray import NDArray
     from symjax.symbol import Symbol
 
-BatchEndParam = namedtuple("BatchEndParam", ["epoch", "nbatch", "eval_metric", "locals"])
-"""What batch-end callbacks are given."""
+BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
+"""What batch-end callbacks are given: numbers of epoch and batch, the metric, the caller's local variables."""
+
+_LARGE = 1024 * 1024 * 16
+
+# ---- gradients and updates, as modules and FeedForward do them
+
+
+def _create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]) -> tuple[Any, bool]:
+    """Returns (KVStore or None, whether it updates the parameters).
+
+    One device needs none by name: its updates go to the parameters directly, as part of the compiled step.
+    """
+    from symjax import kvstore as kvs
+
+    if not (kvstore is None or isinstance(kvstore, (str, kvs.KVStoreBase))):
+        raise TypeError(f"kvstore must be KVStore, str or None, got {type(kvstore).__name__}")
+    on_kvstore = bool(int(os.getenv("MXNET_UPDATE_ON_KVSTORE", "1")))
+    if isinstance(kvstore, str):
+        if num_device == 1 and "dist" not in kvstore:
+            return None, False
+        if kvstore == "local" and max((math.prod(a.shape) for a in arg_params.values()), default=0) > _LARGE:
+            on_kvstore = False
+        kvstore = kvs.create(kvstore)
+    if kvstore is None:
+        return None, False
+    return kvstore, on_kvstore and kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
+
+
+def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Any], arg_params: Mapping[str, Any],
+                        param_names: Sequence[str], update_on_kvstore: bool) -> None:
+    """Stores the parameters, and copies them to the devices where the store is to update them."""
+    for name, block in zip(param_names, param_arrays, strict=True):
+        if update_on_kvstore and arg_params[name].stype == "default":
+            kvstore.broadcast(name, arg_params[name], out=block)
+        else:
+            kvstore.init(name, arg_params[name])
+
+
+def _reduce(kvstore: Any, name: str, grads: Any, out: Any, index: int) -> None:
+    if all(a.stype == "default" for a in (grads[0], out[0])):
+        kvstore.pushpull(name, grads, out=out, priority=-index)
+    else:
+        kvstore.push(name, grads, priority=-index)
+        kvstore.pull(name, out=out, priority=-index)
+
+
+def _update_params_on_kvstore(param_arrays: Sequence[Any], grad_arrays: Sequence[Any], kvstore: Any,
+                              param_names: Sequence[str]) -> None:
+    """Sends gradients to a store that updates the parameters, and gets these back."""
+    for i, (name, weights, grads) in enumerate(zip(param_names, param_arrays, grad_arrays, strict=True)):
+        if grads[0] is not None:
+            _reduce(kvstore, name, grads, weights, i)
+
+
+def _update_params(param_arrays: Sequence[Any], grad_arrays: Sequence[Any], updater: Any, num_device: int,
+                   kvstore: Any = None, param_names: Sequence[str] = (),
+                   param_index: Mapping[str, int] | None = None) -> None:
+    """Updates the parameters on each device; a store, if there is one, sums the gradients first.
+
+    The updater's index of parameter i on device k is `i * num_device + k`. `param_index` gives i by name, for graphs
+    that have the parameters in other orders than the one the optimizer was made for.
+    """
+    updates: list[list[Any]] = [[] for _ in range(num_device)]
+    for i, (weights, grads) in enumerate(zip(param_arrays, grad_arrays, strict=True)):
+        if grads[0] is None:
+            continue
+        if kvstore is not None:
+            _reduce(kvstore, param_names[i], grads, grads, i)
+        index = i if not param_index else param_index[param_names[i]]
+        for k, (w, g) in enumerate(zip(weights, grads, strict=True)):
+            updates[k].append((index * num_device + k, g, w))
+    for of_device in filter(None, updates):
+        updater(*map(list, zip(*of_device, strict=True)))
+
+
+# ---- checkpoints
 
 
 def save_checkpoint(
@@ -41,6 +122,7 @@ def save_checkpoint(
     arrays = {f"arg:{k}": v for k, v in arg_params.items()}
     arrays.update({f"aux:{k}": v for k, v in aux_params.items()})
     ndarray.save(params_path(prefix, epoch), arrays)
+    logging.info('Saved checkpoint to "%s"', params_path(prefix, epoch))
 
 
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
@@ -59,6 +141,7 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
             raise ParamsFormatError(
                 f"{params_path(prefix, epoch)}: a list of {len(loaded)} arrays without names, not a checkpoint"
             )
+        logging.warning("Params file '%s' is empty", params_path(prefix, epoch))
         loaded = {}
     return split_params(loaded)
 
@@ -91,3 +174,16 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray]
 def params_path(prefix: str, epoch: int) -> str:
     """The name of a checkpoint's parameter file."""
     return f"{os.fspath(prefix)}-{epoch:04d}.params"
+
+
+_ELSEWHERE = {"Context": "context", "cpu": "context", "DataDesc": "io", "Uniform": "initializer",
+              "get_updater": "optimizer", "DataParallelExecutorManager": "executor_manager",
+              "LogValidationMetricsCallback": "callback", "FeedForward": "_feed_forward"}
+
+
+def __getattr__(name: str) -> Any:
+    """Finds FeedForward, and names of other modules that MXNet has here too, when they are first used."""
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"symjax.{_ELSEWHERE[name]}"), name)
+    return value

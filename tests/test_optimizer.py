@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import math
 import pickle
@@ -268,16 +270,83 @@ def test_states_are_a_params_file() -> None:
     np.testing.assert_allclose(arrays["array:0"].asnumpy(), [-0.01, -0.01])
 
 
-class _Never:
-    def __reduce__(self) -> Any:
-        raise AssertionError("unpickled")
+PICKLED = json.loads((Path(__file__).parent / "golden" / "optimizer_states.json").read_text())
 
 
-def test_pickles_are_refused() -> None:
+def _same(state: Any, want: Any) -> None:
+    if isinstance(want, list):
+        assert len(state) == len(want)
+        for s, w in zip(state, want, strict=True):
+            _same(s, w)
+    elif isinstance(want, dict):
+        assert (state.stype, state._dtype.name) == (want["stype"], want["dtype"])
+        assert state.asnumpy().tolist() == want["value"]
+    else:
+        assert state == want
+
+
+@pytest.mark.parametrize("case", [k for k in PICKLED if k != "with the optimizer"])
+def test_states_that_mxnet_pickled(case: str) -> None:
     updater = mx.optimizer.get_updater(mx.optimizer.SGD())
-    for protocol in (2, 4, 5):
-        with pytest.raises(ParamsFormatError, match=r"pickle, as MXNet writes them.*updater.states"):
-            updater.set_states(pickle.dumps({0: None}, protocol))
+    updater.set_states(base64.b64decode(PICKLED[case]["bytes"]))
+    want = PICKLED[case]["states"]
+    assert list(updater.states) == [k for k, _ in want]
+    for key, state in want:
+        _same(updater.states[key], state)
+
+
+def test_training_goes_on_from_mxnets_states() -> None:
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.5, learning_rate=1.0))
+    updater.set_states(base64.b64decode(PICKLED["momentum"]["bytes"]))
+    weight = mx.nd.zeros((3, 2))
+    updater(0, mx.nd.zeros((3, 2)), weight)
+    np.testing.assert_allclose(weight.asnumpy(), 0.5 * np.array(PICKLED["momentum"]["states"][0][1]["value"], "f"))
+
+
+class _Calls:
+    def __reduce__(self) -> Any:
+        return print, ("a pickle ran",)
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+@pytest.mark.parametrize("states", [
+    {0: _Calls()}, {0: np.zeros(2)}, {0: b"bytes"}, {0: {1, 2}}, {0: 1j}, [1], {0: [[[[[[[[[[[1]]]]]]]]]]]},
+], ids=["call", "numpy", "bytes", "set", "complex", "list", "deep"])
+def test_other_pickles_are_refused(states: Any, protocol: int, capsys: pytest.CaptureFixture[str]) -> None:
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD())
+    with pytest.raises(ParamsFormatError):
+        updater.set_states(pickle.dumps(states, protocol))
+    assert not capsys.readouterr().out
+
+
+def test_pickles_with_an_optimizer_are_refused() -> None:
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD())
+    with pytest.raises(ParamsFormatError, match="dump_optimizer=False"):
+        updater.set_states(base64.b64decode(PICKLED["with the optimizer"]["bytes"]))
+
+
+def test_broken_pickles_are_refused() -> None:
+    data = base64.b64decode(PICKLED["adam"]["bytes"])
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD())
+    rng = np.random.RandomState(0)
+    for n in rng.randint(1, len(data) - 1, 60):
+        with pytest.raises(ParamsFormatError):
+            updater.set_states(data[:n])
+    for _ in range(300):
+        broken = bytearray(data)
+        broken[rng.randint(1, len(data))] ^= 1 << rng.randint(8)
+        with contextlib.suppress(ParamsFormatError):
+            updater.set_states(bytes(broken))
+    # a bytearray of a number sets memory aside, an attribute of a stand-in stays with its own pickle
+    for data in (b"\x80\x02c__builtin__\nbytearray\nJ\xff\xff\xff\x7f\x85R.",
+                 b"\x80\x02cmxnet.ndarray.ndarray\nNDArray\n}X\x05\x00\x00\x00valueK\x01sb."):
+        with pytest.raises(ParamsFormatError):
+            updater.set_states(data)
+    updater.set_states(base64.b64decode(PICKLED["adam"]["bytes"]))
+
+
+def test_states_are_bytes() -> None:
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD())
     with pytest.raises(ParamsFormatError):
         updater.set_states(pickle.dumps({0: None}, 0))
     with pytest.raises(TypeError, match="bytes"):

@@ -1,7 +1,7 @@
 """Optimizer states as bytes: a `.params` file of the arrays, and a JSON text that says how they are nested.
 
-Nothing is unpickled: reading makes numbers, text, arrays, and instances of optimizer and scheduler classes that the
-program has defined, of which it sets the attributes.
+Nothing is unpickled (but for MXNet's own files, by `_pickled`): reading makes numbers, text, arrays, and instances of
+optimizer and scheduler classes that the program has defined, of which it sets the attributes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from symjax.lr_scheduler import LRScheduler
 from symjax.ndarray import NDArray
 from symjax.ndarray._sparse_array import BaseSparseNDArray
 from symjax.ndarray.storage import NDArrayBase, class_of, to_device
+from symjax.optimizer import _pickled
 from symjax.optimizer._base import Optimizer
 
 _MANIFEST = "symjax:optimizer_states"
@@ -43,19 +44,16 @@ def dumps(states: dict[Any, Any], optimizer: Optimizer | None = None) -> bytes:
 
 
 def loads(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:
-    """Reads what `dumps` wrote and returns (states, optimizer or None); arrays lie on the CPU.
+    """Reads what `dumps` or MXNet wrote and returns (states, optimizer or None); arrays lie on the CPU.
 
     Raises:
-      ValueError: the bytes are something else: a pickle of MXNet, a broken file, a class that is not defined.
+      ValueError: the bytes are something else: a broken file, a class that is not defined, a pickle with more than
+        arrays.
     """
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"optimizer states are bytes, got {type(data).__name__}")
     if bytes(data[:1]) == b"\x80":
-        raise ParamsFormatError(
-            "these optimizer states are a Python pickle, as MXNet writes them (.states files, get_states). A pickle "
-            "can run any code, so symjax does not read it. Either train on with fresh states, or unpickle the file "
-            "with MXNet where you trust it, and hand the arrays over: updater.states[index] = mx.nd.array(...), "
-            "nested in tuples as create_state nests them")
+        return _pickled.loads(bytes(data)), None
     records, names = serialization.read_params(bytes(data))
     arrays = dict(zip(names, records, strict=bool(names)))
     text = arrays.get(_MANIFEST)

@@ -80,11 +80,10 @@ class Updater:
         return state
 
     def set_states(self, states: bytes) -> None:
-        """Restores what `get_states` returned, with the optimizer if it is in there.
+        """Restores what `get_states` returned, with the optimizer if it is in there, or states that MXNet pickled.
 
         Raises:
-          ValueError: the bytes are something else. States that MXNet wrote are Python pickles, which can run any code:
-            they are refused, with a message that tells how to carry them over.
+          ValueError: the bytes are something else, or a pickle of more than arrays, which could run any code.
         """
         self.states, optimizer = _states.loads(states)
         if optimizer is not None:
