@@ -55,6 +55,7 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "engine": ("symjax.engine", None, {"check_call"}),
     "log": ("symjax.log", None, set()),
     "runtime": ("symjax.runtime", None, {"check_call"}),
+    "visualization": ("symjax.visualization", None, set()),
     "kvstore": ("symjax.kvstore", None, set()),
     "operator": ("symjax.operator", None, _C_INTERFACE | {
         "OpHandle", "NDArrayHandle", "Structure", "Lock", "NDArray", "c_str", "is_np_array", "py_str"}),
