@@ -6,6 +6,7 @@ import os
 import random
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +15,12 @@ from tests.parity.case import Case
 from tests.parity.check import run_symjax
 from tests.parity.compare import compare, explain
 from tests.parity.coverage import uncovered
+from tests.parity.elsewhere import ELSEWHERE
 from tests.parity.oracle import oracle_python, run_oracle
 from tests.parity.record import family_cases, family_names, missing
 from tests.parity.runner import Result
 
+ROOT = Path(__file__).resolve().parents[2]
 recorded = cache(golden.load)
 EVERY = [(f, c) for f in family_names() for c in family_cases(f)]
 
@@ -42,36 +45,12 @@ def test_case(family: str, case: Case) -> None:
         assert compare(case.plain(), want, got).problems, f"MXNet has these numbers too: {case.differs!r} is not true"
 
 
-_UPDATES = ("multi_sgd", "multi_sgd_mom", "multi_mp_sgd", "multi_mp_sgd_mom")
-ELSEWHERE = {
-    **dict.fromkeys((f"{p}{n}_update" for n in _UPDATES for p in ("", "preloaded_")), "tests/test_optimizer_ops.py"),
-    **dict.fromkeys(
-        ("_multi_adamw_update", "_multi_lamb_update", "_multi_mp_adamw_update", "_multi_mp_lamb_update",
-         "_contrib_group_adagrad_update", "mp_lamb_update_phase2", "reset_arrays"), "tests/test_optimizer_ops.py"),
-    **dict.fromkeys(
-        ("_contrib_PSROIPooling", "_contrib_DeformablePSROIPooling", "_contrib_ModulatedDeformableConvolution",
-         "_copyto", "_CrossDeviceCopy", "_set_value"), "tests/test_ops_without_oracle.py"),
-    **dict.fromkeys(
-        ("_contrib_dgl_adjacency", "_contrib_dgl_csr_neighbor_non_uniform_sample",
-         "_contrib_dgl_csr_neighbor_uniform_sample", "_contrib_dgl_graph_compact", "_contrib_dgl_subgraph",
-         "_contrib_edge_id", "_contrib_getnnz"), "tests/test_dgl_ops.py"),
-    "_symjax_gradient": "tests/test_graph.py",
-    **dict.fromkeys(("Custom", "_Native", "_NDArray", "_CachedOp", "_CachedOpThreadSafe", "_CustomFunction",
-                     "_NoGradient"), "tests/test_custom_op.py"),
-    **dict.fromkeys(("_cvimdecode", "_cvimread", "_cvimresize", "_cvcopyMakeBorder", "_imdecode",
-                     "_contrib_count_sketch"), "tests/test_image_ops.py"),
-    **dict.fromkeys(("WarpCTC", "ChannelwiseConvolution", "CuDNNBatchNorm", "QActivation", "QConvolution",
-                     "QFullyConnected", "MoonOutput"), "tests/test_plugins.py"),
-    **dict.fromkeys(("cast_storage", "_sparse_retain"), "tests/parity/test_storage.py"),
-}  # fmt: skip
-"""Ops that real MXNet cannot run as symbols on a CPU, or that take csr, and where they are tested instead."""
-
-
 def test_every_op_has_a_case() -> None:
     """Parameters without a case are listed by ``python -m tests.parity.coverage``."""
     lacking = {name for name, what in uncovered().items() if what == ["no case"]}
     assert not lacking - ELSEWHERE.keys(), f"ops without a parity case: {' '.join(sorted(lacking - ELSEWHERE.keys()))}"
     assert not ELSEWHERE.keys() - lacking, f"now have a case: {' '.join(sorted(ELSEWHERE.keys() - lacking))}"
+    assert all(reason and (ROOT / where).exists() for reason, where in ELSEWHERE.values())
 
 
 @pytest.mark.oracle
