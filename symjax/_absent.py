@@ -18,7 +18,6 @@ _PORT = "not supported: export the network there (`net.export`) and load the sym
 ABSENT: dict[str, str] = {
     **dict.fromkeys(
         (
-            "image",
             "kvstore_server",
         ),
         f"{_LATER}; what there is works through symbols, executors and NDArrays (mx.sym, simple_bind, mx.nd)",

@@ -1,16 +1,16 @@
 """The record file format (dmlc's RecordIO): finding, reading and writing records.
 
-A record is one or more parts, each `magic, kind and length, data, zeros up to 4 bytes`. There are several where the data
-itself holds the magic number at a multiple of 4 bytes: it is left out there and stands between two parts. The kind says
-which part it is: 0 the only one, 1 the first, 2 one in the middle, 3 the last.
+A record is one or more parts, each `magic, kind and length, data, zeros up to 4 bytes`. There are several where the
+data itself holds the magic number at a multiple of 4 bytes: it is left out there and stands between two parts. The kind
+says which part it is: 0 the only one, 1 the first, 2 one in the middle, 3 the last.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def local_path(uri: str) -> str:
     return path
 
 
-def read_index(path: str, key_type: type = int) -> list[tuple[object, int]]:
+def read_index(path: str, key_type: Callable[[str], Any] = int) -> list[tuple[Any, int]]:
     """Reads an index file: lines `key, tab, offset`.
 
     Raises:

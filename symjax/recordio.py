@@ -203,9 +203,9 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys.append(key)
 
 
-IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # noqa: PYI024  # MXNet prints this name
-"""What goes before an image in a record: `flag` is the number of labels (0: one, in the header itself), `label` one number
-or an array, `id` the number of the record, `id2` its upper 64 bits."""
+IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # MXNet prints this name
+"""What goes before an image in a record: `flag` is the number of labels (0: one, in the header itself), `label` one
+number or an array, `id` the number of the record, `id2` its upper 64 bits."""
 
 _HEADER = struct.Struct("<IfQQ")
 
@@ -316,7 +316,8 @@ def encode_image(img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> b
     try:
         done, buffer = cv2.imencode(img_fmt, img, [flags[kind], quality] if kind in flags else [])
     except cv2.error as e:
-        raise ArgumentError(f"failed to encode image of shape {getattr(img, 'shape', None)} as {img_fmt}: {e}") from None
+        shape = getattr(img, "shape", None)
+        raise ArgumentError(f"failed to encode image of shape {shape} as {img_fmt}: {e}") from None
     if not done:
         raise ArgumentError(f"failed to encode image of shape {img.shape} as {img_fmt}")
     return buffer.tobytes()

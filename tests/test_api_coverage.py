@@ -55,6 +55,8 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "engine": ("symjax.engine", None, {"check_call"}),
     "log": ("symjax.log", None, set()),
     "runtime": ("symjax.runtime", None, {"check_call"}),
+    # for Gluon and symbols of mx.np
+    "test_utils": ("symjax.test_utils", None, {"check_gluon_hybridize_consistency", "np_symbol"}),
     "visualization": ("symjax.visualization", None, set()),
     "kvstore": ("symjax.kvstore", None, set()),
     "operator": ("symjax.operator", None, _C_INTERFACE | {
@@ -65,6 +67,7 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "operator.NumpyOp": ("symjax.operator", "NumpyOp", set()),
     "operator.NDArrayOp": ("symjax.operator", "NDArrayOp", set()),
     "rnn": ("symjax.rnn", None, set()),
+    "image": ("symjax.image", None, {"is_np_array"}),
     "recordio": ("symjax.recordio", None, {"c_str", "check_call"}),
     "kvstore.KVStore": ("symjax.kvstore", "KVStore", set()),
     "kvstore.KVStoreBase": ("symjax.kvstore", "KVStoreBase", set()),
