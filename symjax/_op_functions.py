@@ -82,8 +82,8 @@ def is_numpy(module: str) -> bool:
 def refusal(op: Op, name: str, numpy: bool) -> TypeError:
     """Returns the error of a function that is given arrays or symbols of the other kind."""
     wants, got, convert = ("mx.np", "classic", "as_np_ndarray") if numpy else ("classic", "mx.np", "as_nd_ndarray")
-    return TypeError(f"Operator `{op.name}`, called as `{name}`, takes {wants} arrays or symbols and was given a {got} "
-                     f"one; convert it with .{convert}()")
+    return TypeError(f"Operator `{op.name}`, called as `{name}`, takes {wants} arrays or symbols and was given "
+                     f"{got} ones; convert it with .{convert}()")
 
 
 class Inputs(NamedTuple):

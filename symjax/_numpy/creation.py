@@ -22,7 +22,8 @@ def _fixed(value: int) -> None:
 
     def definition(F: Any, shape: Any, dtype: Any = _float32, order: str = "C", ctx: Any = None) -> Any:
         _c_order(order)
-        return getattr(F.npi, name)(shape=shape, ctx=ctx or current_context(), dtype=_float32 if dtype is None else dtype)
+        kind = _float32 if dtype is None else dtype
+        return getattr(F.npi, name)(shape=shape, ctx=ctx or current_context(), dtype=kind)
 
     definition.__doc__ = f"""Returns an array of {name}.
 

@@ -247,11 +247,15 @@ def where(F: Any, condition: Any, x: Any = None, y: Any = None) -> Any:
         return x if condition != 0 else y
     kinds = tuple("scalar" if is_number(v) else "array" if isinstance(v, F.base) else "" for v in (x, y))
     if kinds == ("scalar", "scalar"):
-        return F.npi.where_scalar2(condition, float(x), float(y))
+        return F.npi.where_scalar2(condition, _float(x), _float(y))
     if kinds == ("array", "array"):
         return F.npi.where(condition, x, y)
     if kinds == ("scalar", "array"):
-        return F.npi.where_lscalar(condition, y, float(x))
+        return F.npi.where_lscalar(condition, y, _float(x))
     if kinds == ("array", "scalar"):
-        return F.npi.where_rscalar(condition, x, float(y))
+        return F.npi.where_rscalar(condition, x, _float(y))
     raise not_supported(y if kinds[0] else x, "where")
+
+
+def _float(x: Any) -> float:
+    return float(x)

@@ -86,7 +86,7 @@ def gamma(F: Any, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = N
 
 for _function, _what, _args, _dtype in (
     (uniform, "Draws from the uniform distribution on [low, high).", ("low", "high"), True),
-    (normal, "Draws from the normal distribution of mean `loc` and standard deviation `scale`.", ("loc", "scale"), True),
+    (normal, "Draws from the normal distribution of mean `loc` and deviation `scale`.", ("loc", "scale"), True),
     (logistic, "Draws from the logistic distribution of mean `loc` and scale `scale`.", ("loc", "scale"), False),
     (gumbel, "Draws from the Gumbel distribution of mode `loc` and scale `scale`.", ("loc", "scale"), False),
     (rayleigh, "Draws from the Rayleigh distribution of mode `scale`.", ("scale",), False),
@@ -208,6 +208,10 @@ def multivariate_normal(F: Any, mean: Any, cov: Any, size: Any = None, check_val
     """
     if check_valid is not None or tol is not None:
         raise NotImplementedError("multivariate_normal: check_valid and tol are not supported")
+    if not F.symbolic:
+        from symjax._numpy.fallback_ops import MultivariateNormal, draw
+
+        return draw(mean, cov, MultivariateNormal(str(size)).infer_shape([mean.shape, cov.shape])[1][0])
     return F.npi.Custom(mean, cov, op_type="mvn_fallback", size=size)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as onp
 
+from symjax._numpy.front import is_number
 from symjax.ndarray import indexing
 from symjax.ndarray.storage import NDArrayBase
 
@@ -42,7 +43,7 @@ def set_item(a: Any, key: Any, value: Any) -> None:
     key, new_axis = _without_flags(key)
     if new_axis is False:
         return
-    if _is_mask(key) and key.shape == a.shape and onp.ndim(value) == 0:
+    if _is_mask(key) and key.shape == a.shape and is_number(value):
         _fill(a, key, value)
         return
     key = _without_masks(key, a.shape)
@@ -117,5 +118,5 @@ def _check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
 def _fill(a: Any, mask: Any, value: Any) -> None:
     """Writes a number where the mask is True, without reading the mask."""
     where = type(a)._from_array(mask, a.ctx)
-    number = value.item() if isinstance(value, (NDArrayBase, onp.ndarray)) else value
+    number = int(value) if isinstance(value, (bool, onp.bool_)) else value
     type(a)._front.npi.boolean_mask_assign_scalar(a, where, number, start_axis=0, out=a)

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as onp
 
-NAMES = """allclose apply_along_axis apply_over_axes argpartition argwhere array_equal array_equiv choose compress
-corrcoef correlate count_nonzero cov digitize divmod extract flatnonzero float_power frexp heaviside histogram2d
-histogram_bin_edges histogramdd i0 interp intersect1d isclose isin ix_ lexsort min_scalar_type modf nanargmax nanargmin
-nancumprod nancumsum nanmax nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar ndim partition
-packbits piecewise poly polyadd polydiv polyfit polyint polymul polysub positive promote_types ptp real result_type
-rollaxis roots searchsorted select setdiff1d setxor1d signbit size spacing take_along_axis tril_indices_from trim_zeros
-triu_indices_from union1d unpackbits unwrap vander""".split()
+NAMES = ["allclose", "apply_along_axis", "apply_over_axes", "argpartition", "argwhere", "array_equal", "array_equiv",
+         "choose", "compress", "corrcoef", "correlate", "count_nonzero", "cov", "digitize", "divmod", "extract",
+         "flatnonzero", "float_power", "frexp", "heaviside", "histogram2d", "histogram_bin_edges", "histogramdd",
+         "i0", "interp", "intersect1d", "isclose", "isin", "ix_", "lexsort", "min_scalar_type", "modf", "nanargmax",
+         "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmedian", "nanmin", "nanpercentile", "nanprod",
+         "nanquantile", "nanstd", "nansum", "nanvar", "ndim", "partition", "packbits", "piecewise", "poly",
+         "polyadd", "polydiv", "polyfit", "polyint", "polymul", "polysub", "positive", "promote_types", "ptp",
+         "real", "result_type", "rollaxis", "roots", "searchsorted", "select", "setdiff1d", "setxor1d", "signbit",
+         "size", "spacing", "take_along_axis", "tril_indices_from", "trim_zeros", "triu_indices_from", "union1d",
+         "unpackbits", "unwrap", "vander"]
 RENAMED = {"alltrue": "all", "in1d": "isin", "trapz": "trapezoid"}
 """Names that numpy 2 has no more, and those they have now."""
 FINANCIAL = ("mirr", "npv", "pmt", "ppmt", "pv", "rate")

@@ -19,7 +19,11 @@ def genfromtxt(*args: Any, **kwargs: Any) -> Any:
 
 
 def set_printoptions(precision: int | None = None, threshold: int | None = None, **kwarg: Any) -> None:
-    """Sets numpy's options of printing: digits after the point, and the number of elements from which on some are left out.
+    """Sets numpy's options of printing.
+
+    Args:
+      precision: digits after the point.
+      threshold: the number of elements above which some are left out.
 
     Raises:
       NotImplementedError: another option is given.

@@ -31,7 +31,7 @@ def _in_place(name: str, verb: str) -> Callable[..., Any]:
 
 
 @without([*GONE, "asscalar", "tostype"])
-class ndarray(Methods, NDArray):
+class ndarray(Methods, NDArray):  # pyright: ignore[reportIncompatibleMethodOverride] - numpy's signatures
     """A dense array with numpy's rules: shape () for scalars, empty axes, broadcasting, boolean results and masks.
 
     Made by `mx.np.array`, `zeros`, …, by `NDArray.as_np_ndarray()`, and by every function of `mx.np` and `mx.npx`.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 import numpy as onp
 
 __all__ = ["NAN", "NINF", "NZERO", "PINF", "PZERO", "NaN", "bool", "bool_", "e", "finfo", "float16", "float32",
@@ -10,7 +12,7 @@ __all__ = ["NAN", "NINF", "NZERO", "PINF", "PZERO", "NaN", "bool", "bool_", "e",
 float16, float32, float64 = onp.float16, onp.float32, onp.float64
 int8, int32, int64, uint8 = onp.int8, onp.int32, onp.int64, onp.uint8
 bool_ = onp.bool_
-bool = bool  # noqa: A001, PLW0127  numpy's name of Python's type
+bool = builtins.bool
 finfo = onp.finfo
 newaxis = None
 pi, e, inf, nan = onp.pi, onp.e, onp.inf, onp.nan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from symjax.symbol import _fallback_types as _fallback_types
 from symjax.symbol import _functions
 from symjax.symbol.functions import Variable as Variable
 from symjax.symbol.functions import arange as arange

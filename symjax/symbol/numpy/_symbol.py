@@ -14,7 +14,7 @@ from symjax.symbol.symbol import load_json as _load_json
 
 
 @without([*GONE, "broadcast_to"])
-class _Symbol(Methods, Symbol):
+class _Symbol(Methods, Symbol):  # pyright: ignore[reportIncompatibleMethodOverride] - numpy's signatures
     """A symbol with numpy's operators: they broadcast, compare to booleans, and indexing selects elements.
 
     Made by `Symbol.as_np_ndarray()` and by every function of `mx.sym.np` and `mx.sym.npx`. A symbol of several outputs
