@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
+import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._grouped import MOST_GROUPS, Shifts, by_group, depthwise
 from symjax.lowering.ops._nn import Layout, along, batch_from_output, check_rank, layout_for, per_axis, sum_dtype
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import ShapeLike, op
@@ -71,6 +75,11 @@ class _Window:
         """The extent of the dilated kernel."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilate, strict=True))
 
+    @property
+    def shifts(self) -> Shifts:
+        """The geometry for `depthwise`."""
+        return Shifts(self.layout.channel, self.layout.spatial, self.kernel, self.stride, self.dilate, self.pad)
+
 
 def _window(p: _AnyParams) -> _Window:
     n = len(p.kernel)
@@ -120,18 +129,46 @@ def _data_from_output(w: _Window, data: tuple[int, ...], out: ShapeLike) -> Shap
     return tuple(dims)
 
 
-def _convolve(p: ConvolutionParams | ConvolutionV1Params, data: Array, weight: Array, bias: Array | None) -> Array:
+def _checked_window(p: ConvolutionParams | ConvolutionV1Params, data: Array) -> _Window:
     w = _window(p)
     _check_data(w, p.num_group, data.shape)
     for axis, reach, pad in zip(w.layout.spatial, w.reach, w.pad, strict=True):
         if data.shape[axis] + 2 * pad < reach:
             raise ShapeError(f"argument data: the kernel spans {reach} on axis {axis}, more than the padded size "
                              f"{data.shape[axis] + 2 * pad} of {data.shape}")
-    out = lax.conv_general_dilated(
-        data, weight, w.stride, [(q, q) for q in w.pad], rhs_dilation=w.dilate, feature_group_count=p.num_group,
+    return w
+
+
+def _contract(w: _Window, groups: int, data: Array, weight: Array) -> Array:
+    return lax.conv_general_dilated(
+        data, weight, w.stride, [(q, q) for q in w.pad], rhs_dilation=w.dilate, feature_group_count=groups,
         dimension_numbers=(w.layout.text, w.layout.weight("O", "I"), w.layout.text),
         preferred_element_type=sum_dtype(data))
+
+
+def _convolve(p: ConvolutionParams | ConvolutionV1Params, data: Array, weight: Array, bias: Array | None) -> Array:
+    w = _checked_window(p, data)
+    return _add_bias(w, _contract(w, p.num_group, data, weight), bias).astype(data.dtype)
+
+
+def _convolve_groups(
+    p: ConvolutionParams | ConvolutionV1Params, data: Array, weight: Array, bias: Array | None = None
+) -> Array:
+    """Convolution in groups, as fast as it gets on the CPU."""
+    w = _checked_window(p, data)
+    if p.num_group == data.shape[w.layout.channel]:
+        sizes = [(data.shape[a] + 2 * q - r) // s + 1
+                 for a, q, r, s in zip(w.layout.spatial, w.pad, w.reach, w.stride, strict=True)]  # fmt: skip
+        out = depthwise(w.shifts, data, weight, sizes)
+    else:
+        out = by_group(data, weight, p.num_group, w.layout.channel, functools.partial(_contract, w, 1))
     return _add_bias(w, out, bias).astype(data.dtype)
+
+
+def _has_groups(p: _AnyParams, avals: Sequence[Any]) -> bool:
+    if p.num_group == 1 or not jnp.issubdtype(avals[0].dtype, jnp.floating) or not math.prod(avals[0].shape):
+        return False
+    return p.num_group <= MOST_GROUPS or p.num_group == avals[0].shape[_window(p).layout.channel]
 
 
 def _add_bias(w: _Window, out: Array, bias: Array | None) -> Array:
@@ -155,11 +192,17 @@ def convolution(p: ConvolutionParams, data: Array, weight: Array, bias: Array | 
     return _convolve(p, data, weight, bias)
 
 
+convolution.variant(platform="cpu", when=_has_groups)(_convolve_groups)
+
+
 @op("Convolution_v1", params=ConvolutionV1Params, inputs=_inputs, all_inputs=("data", "weight", "bias"),
     infer_inputs=_infer_convolution)
 def convolution_v1(p: ConvolutionV1Params, data: Array, weight: Array, bias: Array | None = None) -> Array:
     """The old name of Convolution; it computes the same."""
     return _convolve(p, data, weight, bias)
+
+
+convolution_v1.variant(platform="cpu", when=_has_groups)(_convolve_groups)
 
 
 def _deconvolution_pad(p: DeconvolutionParams, w: _Window,
@@ -221,10 +264,31 @@ def deconvolution(p: DeconvolutionParams, data: Array, weight: Array, bias: Arra
     w = _window(p)
     _check_data(w, p.num_group, data.shape)
     pad, adj = _deconvolution_pad(p, w, [data.shape[a] for a in w.layout.spatial])
-    edges = [(r - 1 - q, r - 1 - q + a) for r, q, a in zip(w.reach, pad, adj, strict=True)]
-    kernel = lax.rev(_grouped_weight(p, w, weight), w.layout.spatial)
-    out = lax.conv_general_dilated(
-        data, kernel, (1,) * len(pad), edges, lhs_dilation=w.stride, rhs_dilation=w.dilate,
-        feature_group_count=p.num_group, preferred_element_type=sum_dtype(data),
+    out = _contract_transposed(p, w, p.num_group, (pad, adj), data, _grouped_weight(p, w, weight))
+    return _add_bias(w, out, bias).astype(data.dtype)
+
+
+def _contract_transposed(p: DeconvolutionParams, w: _Window, groups: int, edge: tuple[Sequence[int], Sequence[int]],
+                         data: Array, weight: Array) -> Array:  # fmt: skip
+    edges = [(r - 1 - q, r - 1 - q + a) for r, q, a in zip(w.reach, *edge, strict=True)]
+    return lax.conv_general_dilated(
+        data, lax.rev(weight, w.layout.spatial), (1,) * len(edges), edges, lhs_dilation=w.stride,
+        rhs_dilation=w.dilate, feature_group_count=groups, preferred_element_type=sum_dtype(data),
         dimension_numbers=(w.layout.text, w.layout.weight("I", "O"), w.layout.text))
+
+
+@deconvolution.variant(platform="cpu", when=_has_groups)
+def _deconvolve_groups(p: DeconvolutionParams, data: Array, weight: Array, bias: Array | None = None) -> Array:
+    """Transposed convolution in groups, as fast as it gets on the CPU."""
+    w = _window(p)
+    _check_data(w, p.num_group, data.shape)
+    sizes = [data.shape[a] for a in w.layout.spatial]
+    pad, adj = _deconvolution_pad(p, w, sizes)
+    if p.num_group == data.shape[w.layout.channel]:
+        out_sizes = [(n - 1) * s - 2 * q + r + a
+                     for n, s, q, r, a in zip(sizes, w.stride, pad, w.reach, adj, strict=True)]  # fmt: skip
+        out = depthwise(dataclasses.replace(w.shifts, pad=tuple(pad)), data, weight, out_sizes, transposed=True)
+    else:
+        out = by_group(data, weight, p.num_group, w.layout.channel,
+                       functools.partial(_contract_transposed, p, w, 1, (pad, adj)))  # fmt: skip
     return _add_bias(w, out, bias).astype(data.dtype)
