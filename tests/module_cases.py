@@ -47,7 +47,7 @@ def blobs(rng: np.random.RandomState, n: int, shape: tuple[int, ...], classes: i
     return (0.7 * centres[label] + rng.normal(size=(n, *shape))).astype("f"), label.astype("f")
 
 
-def parameters(mx: Any, net: Any, seed: int = 0, **shapes: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+def parameters(mx: Any, net: Any, seed: int = 0, **shapes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """First values of arguments and auxiliary states by name, the same wherever they are asked for."""
     found = []
     args, _, auxs = net.infer_shape(**shapes)
@@ -72,8 +72,11 @@ def cross_entropy(p: Any, label: np.ndarray) -> float:
 def fingerprint(module: Any) -> dict[str, list[float]]:
     """Some numbers of each parameter."""
     args, auxs = module.get_params()
-    return {n: [float(v) for v in (lambda a: [a.sum(), np.abs(a).sum(), a[0], a[-1]])(x.asnumpy().reshape(-1).astype("d"))]
-            for n, x in sorted({**args, **auxs}.items())}  # fmt: skip
+    found = {}
+    for name, x in sorted({**args, **auxs}.items()):
+        a = x.asnumpy().reshape(-1).astype("d")
+        found[name] = [float(a.sum()), float(np.abs(a).sum()), float(a[0]), float(a[-1])]
+    return found
 
 
 def train(module: Any, batches: Iterator[Any], losses: Callable[[Any], list[float]]) -> Result:
@@ -99,7 +102,7 @@ def classifier(mx: Any, net: Any, shape: tuple[int, ...], classes: int, optimize
     """Trains a net with one input on blobs."""
     x, y = blobs(np.random.RandomState(seed + 1), 6 * BATCH, shape, classes)
     module = mx.mod.Module(net, context=context or mx.cpu(), **more)
-    shapes = {"data": (BATCH, *shape), "softmax_label": (BATCH,)}
+    shapes: dict[str, Any] = {"data": (BATCH, *shape), "softmax_label": (BATCH,)}
     module.bind([("data", shapes["data"])], [("softmax_label", (BATCH,))])
     module.init_params(None, *parameters(mx, net, seed, **shapes))
     module.init_optimizer(optimizer=optimizer, optimizer_params=options)
@@ -209,11 +212,12 @@ def several_inputs_and_outputs(mx: Any) -> Result:
     left, right = (mx.sym.Activation(mx.sym.FullyConnected(mx.sym.Variable(n), w, no_bias=True, num_hidden=8,
                                                            name=f"fc_{n}"), act_type="relu") for n in ("a", "b"))
     both = mx.sym.Concat(left, right, dim=1)
-    first = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(both, num_hidden=3, name="fc_y"), mx.sym.Variable("y"), name="y_out")
+    scores = mx.sym.FullyConnected(both, num_hidden=3, name="fc_y")
+    first = mx.sym.SoftmaxOutput(scores, mx.sym.Variable("y"), name="y_out")
     second = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(both, num_hidden=1, name="fc_z"), mx.sym.Variable("z"),
                                            grad_scale=0.1, name="z_out")
     net = mx.sym.Group([first, second])
-    shapes = {"a": (BATCH, 6), "b": (BATCH, 6), "y": (BATCH,), "z": (BATCH, 1)}
+    shapes: dict[str, Any] = {"a": (BATCH, 6), "b": (BATCH, 6), "y": (BATCH,), "z": (BATCH, 1)}
     module = mx.mod.Module(net, data_names=["a", "b"], label_names=["y", "z"])
     module.bind([(n, shapes[n]) for n in "ab"], [(n, shapes[n]) for n in "yz"])
     module.init_params(None, *parameters(mx, net, **shapes))
@@ -231,7 +235,7 @@ def added_gradients(mx: Any) -> Result:
     """grad_req "add": the gradients of two batches make a step."""
     net = mlp(mx)
     x, y = blobs(np.random.RandomState(2), 6 * BATCH, (10,), 3)
-    shapes = {"data": (BATCH, 10), "softmax_label": (BATCH,)}
+    shapes: dict[str, Any] = {"data": (BATCH, 10), "softmax_label": (BATCH,)}
     module = mx.mod.Module(net)
     module.bind([("data", (BATCH, 10))], [("softmax_label", (BATCH,))], grad_req="add")
     module.init_params(None, *parameters(mx, net, **shapes))
@@ -267,7 +271,7 @@ def bucketing_module(mx: Any, optimizer: str = "adam", **options: Any) -> Any:
     longest = max(LENGTHS)
     module = mx.mod.BucketingModule(lambda n: (unrolled(mx, n), ("data",), ("softmax_label",)),
                                     default_bucket_key=longest)
-    shapes = {"data": (BATCH, longest), "softmax_label": (BATCH, longest)}
+    shapes: dict[str, Any] = {"data": (BATCH, longest), "softmax_label": (BATCH, longest)}
     module.bind([("data", shapes["data"])], [("softmax_label", shapes["softmax_label"])])
     module.init_params(None, *parameters(mx, unrolled(mx, longest), **shapes))
     module.init_optimizer(optimizer=optimizer, optimizer_params=options or {"learning_rate": 0.02})
@@ -291,7 +295,7 @@ def states(mx: Any) -> Result:
     out = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(new, num_hidden=3, name="fc"), name="softmax")
     net = mx.sym.Group([out, mx.sym.BlockGrad(new)])
     data, label = blobs(np.random.RandomState(7), 6 * BATCH, (4,), 3)
-    shapes = {"data": (BATCH, 4), "h0": (BATCH, 5), "softmax_label": (BATCH,)}
+    shapes: dict[str, Any] = {"data": (BATCH, 4), "h0": (BATCH, 5), "softmax_label": (BATCH,)}
     module = mx.mod.Module(net, state_names=["h0"])
     module.bind([("data", (BATCH, 4))], [("softmax_label", (BATCH,))])
     module.init_params(None, *parameters(mx, net, **shapes))

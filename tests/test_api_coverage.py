@@ -59,6 +59,14 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "test_utils": ("symjax.test_utils", None, {"check_gluon_hybridize_consistency", "np_symbol"}),
     "visualization": ("symjax.visualization", None, set()),
     "kvstore": ("symjax.kvstore", None, set()),
+    "module": ("symjax.module", None, set()),
+    **{f"module.{cls}": ("symjax.module", cls, set()) for cls in (
+        "BaseModule", "BucketingModule", "Module", "PythonLossModule", "PythonModule", "SequentialModule")},
+    "model": ("symjax.model", None, set()),
+    "model.FeedForward": ("symjax.model", "FeedForward", set()),
+    "executor_manager": ("symjax.executor_manager", None, set()),
+    **{f"executor_manager.{cls}": ("symjax.executor_manager", cls, set()) for cls in (
+        "DataParallelExecutorGroup", "DataParallelExecutorManager")},
     "operator": ("symjax.operator", None, _C_INTERFACE | {
         "OpHandle", "NDArrayHandle", "Structure", "Lock", "NDArray", "c_str", "is_np_array", "py_str"}),
     "operator.CustomOp": ("symjax.operator", "CustomOp", set()),

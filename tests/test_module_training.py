@@ -1,7 +1,7 @@
 """Modules train as in real MXNet: the losses of 50 steps, and the parameters after them.
 
-Measured, losses differ by up to 6e-6 of themselves; bounds leave room for other machines, whose sums in other orders the
-updates carry on.
+Measured, losses differ by up to 6e-6 of themselves; bounds leave room for other machines, whose sums in other orders
+the updates carry on.
 """
 
 from __future__ import annotations

@@ -331,8 +331,12 @@ class DataParallelExecutorGroup:
           labels: a list of arrays of the whole batch; with `pre_sliced`, such a list for each device.
         """
         for i, (e, part) in enumerate(zip(self.execs, self.slices, strict=True)):
-            mine = labels[i] if pre_sliced else [
-                cut(label, part, axis) for label, axis in zip(labels or (), self.label_layouts, strict=False)]
+            if pre_sliced:
+                mine = labels[i]
+            elif len(self.execs) == 1:
+                mine = labels or ()
+            else:
+                mine = [cut(label, part, axis) for label, axis in zip(labels or (), self.label_layouts, strict=False)]
             eval_metric.update_dict(dict(zip(self.label_names, mine, strict=False)),
                                     dict(zip(self.output_names, e.outputs, strict=True)))
 

@@ -20,8 +20,8 @@ os.environ.setdefault("MXNET_MKLDNN_ENABLED", "0")
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
-import mxnet as mx
-from module_cases import CASES, run_case
+import mxnet as mx  # noqa: E402
+from module_cases import CASES, run_case  # noqa: E402
 
 
 def rounded(value: Any) -> Any:
