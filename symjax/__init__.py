@@ -19,7 +19,7 @@ _absent.install()
 _MODULES = ("attribute", "autograd", "base", "callback", "context", "contrib", "dlpack", "engine", "executor",
             "executor_manager", "image", "initializer", "interop", "io", "kvstore", "libinfo", "log", "lowering",
             "lr_scheduler", "metric", "model", "module", "monitor", "name", "ndarray", "numpy", "numpy_extension",
-            "operator", "optimizer", "random", "recordio", "registry", "rnn", "runtime", "sparse", "symbol",
+            "operator", "optimizer", "profiler", "random", "recordio", "registry", "rnn", "runtime", "sparse", "symbol",
             "test_utils", "util", "visualization")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",

@@ -57,6 +57,7 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "runtime": ("symjax.runtime", None, {"check_call"}),
     # for Gluon and symbols of mx.np
     "test_utils": ("symjax.test_utils", None, {"check_gluon_hybridize_consistency", "np_symbol"}),
+    "profiler": ("symjax.profiler", None, {"c_str", "c_str_array", "check_call", "py_str"}),
     "visualization": ("symjax.visualization", None, set()),
     "kvstore": ("symjax.kvstore", None, set()),
     "module": ("symjax.module", None, set()),
