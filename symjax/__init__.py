@@ -36,12 +36,15 @@ if TYPE_CHECKING:
         base,
         context,
         executor,
+        executor_manager,
         initializer,
         io,
         kvstore,
         lowering,
         lr_scheduler,
         metric,
+        model,
+        module,
         name,
         ndarray,
         numpy,
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     )
     from symjax import initializer as init
     from symjax import kvstore as kv
+    from symjax import module as mod
     from symjax import ndarray as nd
     from symjax import numpy as np
     from symjax import numpy_extension as npx

@@ -209,6 +209,17 @@ def test_predict_without_labels_bound() -> None:
             np.testing.assert_allclose(module.predict(mx.io.NDArrayIter(X, None, size)).asnumpy(), want, rtol=1e-5)
 
 
+def test_predict_where_nobody_names_the_labels() -> None:
+    """They count as parameters then, whose shape goes with the batch; MXNet cannot change it."""
+    args, _ = parameters(mx, mlp(mx), **SHAPES)
+    module = mx.mod.Module(mlp(mx), label_names=None)
+    module.bind([("data", (1, WIDTH))], for_training=False)
+    module.set_params(args, {}, allow_missing=True)
+    for size in (1, 7, N):
+        got = module.predict(mx.io.NDArrayIter(X, None, size)).asnumpy()
+        np.testing.assert_allclose(got, ready().predict(data()).asnumpy(), rtol=1e-5)
+
+
 def test_forms_of_predict() -> None:
     module = ready()
     whole = module.predict(data()).asnumpy()

@@ -155,9 +155,12 @@ class DataParallelExecutorGroup:
                 own = given.get(d.name, {}).get("__dtype__", "-1")
                 if own != "-1":
                     types[d.name] = DTYPE_OF_FLAG[int(own)]
+        # Of labels that count as parameters, since nobody named them, the shape goes with the batch.
+        labels_too = _labels(self.symbol) if reshape else set()
         return bind_sharing(
-            self.symbol, self.contexts[i], self.grad_req, types, {d.name: d.shape for d in inputs}, self.param_names,
-            None if shared is None else shared[i], self.group2ctxs[i], self.state_names)
+            self.symbol, self.contexts[i], self.grad_req, types, {d.name: d.shape for d in inputs},
+            set(self.param_names) - labels_too, None if shared is None else shared[i], self.group2ctxs[i],
+            {*self.state_names, *labels_too})
 
     def _sliced(self, shapes: Sequence[DataDesc], i: int, axes: Sequence[int]) -> list[DataDesc]:
         part, found = self.slices[i], []
@@ -363,6 +366,16 @@ class DataParallelExecutorGroup:
 def descriptions(shapes: Sequence[Any]) -> list[DataDesc]:
     """Returns DataDescs of what may be tuples."""
     return [d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes]
+
+
+def _labels(symbol: Symbol) -> set[str]:
+    """The arguments that only losses use, as their labels."""
+    graph = symbol._graph
+    used = [(e.node, node.is_loss and name == "label")
+            for node in graph.nodes if node.op is not None
+            for e, name in zip(node.inputs, node.input_names, strict=False)]
+    others = {n for n, as_label in used if not as_label}
+    return {n.name for n, as_label in used if as_label and n.op is None and n not in others}
 
 
 def _prepare_group2ctxs(group2ctxs: Any, n: int) -> list[Any]:

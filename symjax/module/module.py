@@ -24,6 +24,7 @@ from symjax.model import (
     load_checkpoint,
     params_path,
 )
+from symjax.module._shapes import joined_shapes, shapes_of
 from symjax.module.base_module import UNIFORM, BaseModule, _check_input_names, _parse_data_desc, require
 from symjax.module.executor_group import DataParallelExecutorGroup
 from symjax.ndarray import zeros
@@ -380,41 +381,11 @@ class Module(BaseModule):
         self._check_ready()
         many = isinstance(data_batch, list)
         require(not many or data_batch, "Encountered empty data batch")
-        shapes = _joined_shapes(data_batch) if many else [tuple(a.shape) for a in data_batch.data]
+        shapes = joined_shapes(data_batch) if many else [tuple(a.shape) for a in data_batch.data]
         if shapes != [tuple(d.shape) for d in self._data_shapes]:
-            self.reshape(*self._shapes_of(data_batch[0] if many else data_batch, shapes, many))
+            first = data_batch[0] if many else data_batch
+            self.reshape(*shapes_of(first, shapes, many, self._data_shapes, self._label_shapes))
         self._exec_group.forward(data_batch, is_train)
-
-    def _shapes_of(self, batch: Any, shapes: list[tuple[int, ...]], many: bool) -> tuple[Any, Any]:
-        """The descriptions of data and labels for a batch of other shapes."""
-        data, labels = getattr(batch, "provide_data", None), getattr(batch, "provide_label", None)
-        if not data or many:
-            require(len(shapes) == len(self._data_shapes), f"the batch has {len(shapes)} arrays for the inputs "
-                    f"{', '.join(self._data_names)}")
-            data = [DataDesc(d.name, s, d.dtype, d.layout) for d, s in zip(self._data_shapes, shapes, strict=True)]
-        if labels and not many:
-            return data, labels
-        given = getattr(batch, "label", None)
-        if given and self._label_shapes and not many:
-            return data, [DataDesc(d.name, tuple(a.shape), d.dtype, d.layout)
-                          for d, a in zip(self._label_shapes, given, strict=False)]
-        # MXNet: without labels in the batch it fails where the graph has some
-        return data, self._labels_for(data)
-
-    def _labels_for(self, data: Any) -> Any:
-        """The labels as bound, with the batch size of `data`."""
-        if self._label_shapes is None:
-            return None
-        old = self._exec_group.batch_size
-        first, layout = data[0][1], getattr(data[0], "layout", "NCHW")
-        new = first[max(DataDesc.get_batch_axis(layout), 0)]
-        found = []
-        for d in self._label_shapes:
-            shape, axis = list(d.shape), DataDesc.get_batch_axis(d.layout)
-            if axis >= 0:
-                shape[axis] = shape[axis] * new // old
-            found.append(DataDesc(d.name, tuple(shape), d.dtype, d.layout))
-        return found
 
     def backward(self, out_grads: Any = None) -> None:
         self._check_ready()
@@ -500,12 +471,3 @@ def _copy(name: str, value: Any, array: Any) -> None:
     if tuple(value.shape) != array.shape:
         raise ShapeError(f"parameter {name!r}: expected shape {array.shape}, got {tuple(value.shape)}")
     copy_into(array, value)
-
-
-def _joined_shapes(batches: Any) -> list[tuple[int, ...]]:
-    """The shapes of a batch that comes in parts, one for each device."""
-    found = []
-    for parts in zip(*[b.data for b in batches], strict=True):
-        require(len({tuple(a.shape) for a in parts}) == 1, "All data batches in a list need to have the same shape")
-        found.append((len(batches) * parts[0].shape[0], *parts[0].shape[1:]))
-    return found
