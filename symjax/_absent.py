@@ -31,12 +31,9 @@ ABSENT: dict[str, str] = {
     "tvmop": "not needed: XLA compiles every operator",
     "contrib.amp": f"{_LATER}; give simple_bind a type_dict of float16 or bfloat16",
     "contrib.autograd": "not supported: use mx.autograd",
-    "contrib.io": f"{_LATER}",
     "contrib.onnx": f"{_LATER}",
     "contrib.svrg_optimization": "not supported",
-    "contrib.tensorboard": "not supported: write the numbers with a TensorBoard package of your own",
     "contrib.tensorrt": "not needed: XLA compiles the whole graph",
-    "contrib.text": f"{_LATER}",
 }
 """Module path under MXNet -> what to do."""
 

@@ -58,6 +58,8 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     # for Gluon and symbols of mx.np
     "test_utils": ("symjax.test_utils", None, {"check_gluon_hybridize_consistency", "np_symbol"}),
     "profiler": ("symjax.profiler", None, {"c_str", "c_str_array", "check_call", "py_str"}),
+    "libinfo": ("symjax.libinfo", None, set()),
+    "contrib.io": ("symjax.contrib.io", None, set()),
     "visualization": ("symjax.visualization", None, set()),
     "kvstore": ("symjax.kvstore", None, set()),
     "module": ("symjax.module", None, set()),
@@ -80,6 +82,14 @@ PARTS: dict[str, tuple[str, str | None, set[str]]] = {
     "recordio": ("symjax.recordio", None, {"c_str", "check_call"}),
     "kvstore.KVStore": ("symjax.kvstore", "KVStore", set()),
     "kvstore.KVStoreBase": ("symjax.kvstore", "KVStoreBase", set()),
+    "numpy": ("symjax.numpy", None, set()),
+    "numpy.ndarray": ("symjax.numpy", "ndarray", set()),
+    "numpy.random": ("symjax.numpy.random", None, set()),
+    "numpy.linalg": ("symjax.numpy.linalg", None, set()),
+    "numpy_extension": ("symjax.numpy_extension", None, {"check_call", "classproperty", "with_metaclass"}),
+    "numpy_extension.random": ("symjax.numpy_extension.random", None, set()),
+    "symbol.numpy": ("symjax.symbol.numpy", None, set()),
+    "symbol.numpy_extension": ("symjax.symbol.numpy_extension", None, set()),
     "util": ("symjax.util", None, {"check_call", "np_ufunc_legal_option", "wrap_np_binary_func", "wrap_np_unary_func"}),
 }
 

@@ -161,3 +161,10 @@ def test_loggers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert logging.getLogger().handlers == root
     for handler in to_file.handlers:
         handler.close()
+
+
+def test_there_is_no_library() -> None:
+    assert mx.libinfo.__version__ == "1.9.1"
+    for find in (mx.libinfo.find_lib_path, mx.libinfo.find_include_path, mx.libinfo.find_conf_path):
+        with pytest.raises(RuntimeError, match="symjax is Python on JAX"):
+            find()

@@ -8,7 +8,7 @@ from typing import Any
 from symjax._absent import explain
 
 _MODULES = {"sym": "symbol", "symbol": "symbol", "nd": "ndarray", "ndarray": "ndarray"}
-_OWN = ("quantization",)
+_OWN = ("io", "quantization", "tensorboard", "text")
 
 
 def __getattr__(key: str) -> Any:
