@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +25,24 @@ from tests.parity.runner import Result
 ROOT = Path(__file__).resolve().parents[2]
 recorded = cache(golden.load)
 EVERY = [(f, c) for f in family_names() for c in family_cases(f)]
+ALWAYS = 6
+"""Cases of an operator that run in every run; what it has beyond them is a slow sweep, of which a shard runs."""
+
+
+def _sweeps() -> list[bool]:
+    """For each case whether it belongs to the sweep: spread over the cases of its operator, so that all kinds run."""
+    ops = [tuple(sorted({n["op"] for n in json.loads(c.json)["nodes"]})) for _, c in EVERY]
+    count, seen = Counter(ops), Counter[tuple[str, ...]]()
+    found = []
+    for op in ops:
+        i, n = seen[op], count[op]
+        seen[op] += 1
+        found.append(n > ALWAYS and i * ALWAYS // n == (i - 1) * ALWAYS // n)
+    return found
+
+
+PARAMS = [pytest.param(f, c, id=f"{f}:{c.id}", marks=[pytest.mark.slow] if sweep else [])
+          for (f, c), sweep in zip(EVERY, _sweeps(), strict=True)]  # fmt: skip
 
 
 @pytest.mark.parametrize("family", family_names())
@@ -33,7 +53,7 @@ def test_golden_is_up_to_date(family: str) -> None:
     assert not todo and not stale, f"run `python -m tests.parity.record {family} --only-missing`: {todo} {stale}"
 
 
-@pytest.mark.parametrize(("family", "case"), EVERY, ids=[f"{f}:{c.id}" for f, c in EVERY])
+@pytest.mark.parametrize(("family", "case"), PARAMS)
 def test_case(family: str, case: Case) -> None:
     want = recorded(family).get(case.id)
     assert want is not None, f"not recorded: run `python -m tests.parity.record {family} --only-missing`"
