@@ -106,4 +106,5 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(values, list) or not all(isinstance(v, NDArray) for v in values):
         raise AssertionError(f"monitor: stat_func must give an NDArray or a list of them, gave {type(value).__name__} "
                              f"for {name}")
-    return "".join(f"{v.asscalar() if v.shape == (1,) else v.asnumpy()}\t" for v in values)
+    # str, for a float32 within an f-string is written as a float64
+    return "".join(str(v.asscalar() if v.shape == (1,) else v.asnumpy()) + "\t" for v in values)

@@ -28,6 +28,7 @@ def test_monitor(name: str) -> None:
     for mine, theirs in zip(found, wanted, strict=True):
         theirs = [item for item in theirs if "_backward_" not in item[1]]  # the graph has no backward operators here
         assert [item[:2] for item in mine] == [item[:2] for item in theirs]
+        assert [len(item[2]) for item in mine] == pytest.approx([len(item[2]) for item in theirs], abs=2)
         values = [[float(v) for v in item[2].split()] for item in mine]
         np.testing.assert_allclose(values, [[float(v) for v in item[2].split()] for item in theirs], rtol=1e-5)
 
