@@ -62,6 +62,7 @@ class RowBatches:
       open_streams: returns new streams, the first of which says how many rows there are.
       pack: makes the data and the label of a batch from the pieces that were taken from each stream.
       data, label: descriptions of the arrays.
+      put: places a batch on a device.
 
     Attributes:
       device: where the batches are placed, by the thread that reads ahead.
@@ -77,7 +78,9 @@ class RowBatches:
         pack: Callable[[list[list[Any]]], tuple[Any, Any]],
         data: DataDesc,
         label: DataDesc,
+        put: Callable[[Any, jax.Device], Any] = place,
     ) -> None:
+        self._put = put
         self.name, self.params, self.data, self.label = name, params, data, label
         self._open, self._pack = open_streams, pack
         self._streams: list[RowStream] = []
@@ -121,11 +124,12 @@ class RowBatches:
         return batch
 
     def _epoch(self, streams: list[RowStream]) -> Iterator[Arrays]:
-        return _epoch(self.name, self.params, streams, self._pack, self.device)
+        return _epoch(self.name, self.params, streams, self._pack, self.device, self._put)
 
 
 def _epoch(
-    name: str, params: FileParams, streams: list[RowStream], pack: Callable[..., Any], device: jax.Device
+    name: str, params: FileParams, streams: list[RowStream], pack: Callable[..., Any], device: jax.Device,
+    put: Callable[[Any, jax.Device], Any],
 ) -> Iterator[Arrays]:
     """Yields the batches up to the one with the last row. Knows nothing of its iterator, which may be gone."""
     size, pad = params.batch_size, 0
@@ -147,7 +151,7 @@ def _epoch(
             taken = [a + b for a, b in zip(taken, more, strict=True)]
         if pad:
             index.append(np.arange(pad, dtype=np.uint64) if params.round_batch else np.zeros(pad, np.uint64))
-        data, label = place(pack(taken), device)
+        data, label = put(pack(taken), device)
         yield Arrays(data, label, pad, np.concatenate(index))
 
 
