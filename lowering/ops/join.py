@@ -141,8 +141,8 @@ class SplitV2Params(Params):
 def split_v2(p: SplitV2Params, data: Array) -> tuple[Array, ...]:
     """Splits `data` along an axis at given positions, or into `sections` parts.
 
-    Part i is [indices[i], indices[i+1]). With sections the parts have ceil(n/sections) elements, the last ones what
-    is left.
+    Part i is [indices[i], indices[i+1]). With sections the parts have n // sections elements, the first n % sections
+    of them one more.
     """
     return split(p, data, axis_of(p.axis, data.ndim))
 
@@ -151,8 +151,8 @@ def split(p: SplitV2Params, data: Array, axis: int) -> tuple[Array, ...]:
     """The parts of split_v2 along a given axis."""
     n = data.shape[axis]
     if p.sections:
-        size = -(-n // p.sections)
-        starts = [min(i * size, n) for i in range(p.sections)]
+        size, longer = divmod(n, p.sections)
+        starts = [i * size + min(i, longer) for i in range(p.sections)]
     else:
         starts = list(p.indices)
     bounds = list(zip(starts, [*starts[1:], n], strict=True))

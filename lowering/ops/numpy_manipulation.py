@@ -116,7 +116,14 @@ def roll(p: RollParams, data: Array) -> Array:
     return jnp.roll(data, p.shift * len(axes) if len(p.shift) == 1 else p.shift, axes)
 
 
-op("_npi_flip", params=classic.ReverseParams, infer_inputs=from_output)(classic.reverse.rule)
+class FlipParams(Params):
+    axis: Shape | None = param(doc="Axes to reverse; None: all.")
+
+
+@op("_npi_flip", params=FlipParams, infer_inputs=from_output)
+def flip(p: FlipParams, data: Array) -> Array:
+    """Reverses the order of the elements along axes. Negative axes count from the end."""
+    return jnp.flip(data, None if p.axis is None else axes_of(p.axis, data.ndim))
 
 
 class Rot90Params(Params):

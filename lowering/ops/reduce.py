@@ -367,12 +367,12 @@ class CumsumParams(Params):
 
 def _cumsum_type(p: CumsumParams, ins: list[str | None], outs: list[str | None]) -> tuple[list[str | None],
                                                                                          list[str | None]]:
-    return ins, [p.dtype or ins[0]]
+    return ins, [p.dtype or ("int64" if ins[0] == "bool" else ins[0])]
 
 
 @op("_np_cumsum", aliases=("cumsum",), params=CumsumParams, infer_types=_cumsum_type)
 def cumsum(p: CumsumParams, a: Array) -> Array:
     """Returns the running sums along `axis`; half precision is added up in float32."""
-    dtype = p.dtype or a.dtype.name
+    dtype = p.dtype or ("int64" if a.dtype == jnp.bool_ else a.dtype.name)
     x = a if p.axis is not None else a.reshape(-1)
     return jnp.cumsum(x.astype(wide_dtype(jnp.dtype(dtype))), axis=p.axis or 0).astype(dtype)

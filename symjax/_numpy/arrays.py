@@ -8,6 +8,7 @@ import numpy as onp
 
 from symjax._numpy.front import define, is_number
 from symjax.base import integer_types
+from symjax.ndarray import indexing
 
 # ---- reductions
 
@@ -223,8 +224,7 @@ def diag_indices_from(F: Any, arr: Any) -> Any:
 
 def _shares(name: str) -> None:
     def definition(F: Any, a: Any, b: Any, max_work: Any = None) -> Any:
-        made = F.npi.share_memory(a, b)
-        return made if F.symbolic else made.item()
+        return F.npi.share_memory(a, b) if F.symbolic else indexing.overlap(a, b)
 
     definition.__doc__ = "Returns whether two arrays share elements in memory."
     define(name=name)(definition)

@@ -137,6 +137,8 @@ def identity(F: Any, n: int, dtype: Any = None, ctx: Any = None) -> Any:
 def eye(F: Any, N: int, M: int | None = None, k: int = 0, dtype: Any = _float32, **kwargs: Any) -> Any:
     """Returns ones on the k-th diagonal of an (N, M) matrix of zeros; M is N by default. Keyword `ctx`."""
     ctx = kwargs.pop("ctx", None)
+    if "order" in kwargs:
+        raise NotImplementedError("eye: order is not supported")
     if kwargs:
         raise TypeError(f"eye: unknown or unsupported keywords {', '.join(sorted(kwargs))}")
     return F.npi.eye(N, M, k, ctx or current_context(), dtype)

@@ -96,7 +96,8 @@ class Front:
         if group != "numpy" or name.startswith("_") or name not in common.names_in("numpy._op"):
             raise KeyError(name)
         generated = getattr(self.op, name)
-        return generated if self.symbolic else _with_signature(generated, name, module)
+        shown = SIGNATURES.get(name)
+        return generated if self.symbolic or shown is None else with_signature(generated, shown, module)
 
     def names(self, group: str) -> list[str]:
         """Returns the names of the functions of a group."""
@@ -134,11 +135,13 @@ SIGNATURES = {
 """numpy's signatures of the operators that stand in `mx.np` themselves."""
 
 
-def _with_signature(generated: Callable[..., Any], name: str, module: str) -> Callable[..., Any]:
+EXTENSION_SIGNATURES = {"constraint_check": "x, msg", "nonzero": "a",
+                        "reshape": "a, newshape, reverse=False, order='C'"}
+"""The same for `mx.npx`."""
+
+
+def with_signature(generated: Callable[..., Any], text: str, module: str) -> Callable[..., Any]:
     """Gives an operator's function numpy's signature; its first input may be called by either name."""
-    text = SIGNATURES.get(name)
-    if text is None:
-        return generated
     shown, real = text.split(",")[0], next(iter(inspect.signature(generated).parameters))
 
     @functools.wraps(generated)

@@ -26,8 +26,21 @@ def _plain(name: str, text: str, result: Callable[[Any], Any] | None = None) -> 
 _plain("svd", "Returns (U, L, V) with `a` = U diag(L) V, the singular values in falling order.", tuple)
 _plain("cholesky", "Returns the lower triangular L with `a` = L L^T, for symmetric positive definite matrices.")
 _plain("inv", "Returns the inverse of square matrices (the last two axes).")
-_plain("det", "Returns the determinant of square matrices (the last two axes).")
-_plain("slogdet", "Returns the sign and the logarithm of the absolute value of the determinant.")
+
+@_define
+def det(F: Any, a: Any) -> Any:
+    """Returns the determinant of square matrices (the last two axes)."""
+    made = F.npi.det(a)
+    return made if F.symbolic or a.ndim != 2 else made.reshape(())  # the operator has classic shapes
+
+
+@_define
+def slogdet(F: Any, a: Any) -> Any:
+    """Returns the sign and the logarithm of the absolute value of the determinant."""
+    made = F.npi.slogdet(a)
+    return made if F.symbolic or a.ndim != 2 else [x.reshape(()) for x in made]
+
+
 _plain("eigvals", "Returns the eigenvalues of square matrices, which must be real.")
 _plain("eig", "Returns the eigenvalues and eigenvectors (columns) of square matrices, which must be real.", tuple)
 

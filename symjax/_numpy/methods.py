@@ -60,7 +60,7 @@ class Methods:
 
     __add__, __sub__, __mul__, __truediv__ = map(_operator, ("add", "subtract", "multiply", "divide"))
     __mod__, __pow__ = map(_operator, ("mod", "power"))
-    __radd__, __rmul__ = map(_operator, ("add", "multiply"))
+    __radd__, __rmul__ = _operator("add"), _operator("multiply", True)
     __rsub__, __rtruediv__ = _operator("subtract", True), _operator("divide", True)
     __rmod__, __rpow__ = _operator("mod", True), _operator("power", True)
     __div__, __rdiv__ = __truediv__, __rtruediv__
@@ -68,6 +68,8 @@ class Methods:
     __gt__, __ge__ = map(_operator, ("greater", "greater_equal"))
     __lt__, __le__ = map(_operator, ("less", "less_equal"))
     __hash__: Any = None
+
+    __abs__ = _unary("absolute")  # MXNet: not for symbols
 
     def __neg__(self) -> Any:
         return self._front.get("multiply")(self, -1.0)

@@ -187,8 +187,10 @@ def shuffle(F: Any, x: Any) -> None:
 
 
 @define("numpy.random", symbolic=False)
-def multinomial(F: Any, n: int, pvals: Any, size: Any = None) -> Any:
+def multinomial(F: Any, n: int, pvals: Any, size: Any = None, **kwargs: Any) -> Any:
     """Draws how often each outcome occurs in `n` trials of the probabilities `pvals` (an array or a flat list)."""
+    if kwargs:
+        raise TypeError(f"multinomial: unknown keywords {', '.join(sorted(kwargs))}")
     if isinstance(pvals, F.base):
         return F.npi.multinomial(pvals, pvals=None, n=n, size=size)
     if not isinstance(pvals, (list, tuple)) or any(isinstance(i, (list, tuple)) for i in pvals):

@@ -166,6 +166,12 @@ def _apply(call: Callable[..., Any], a: Any, extra: tuple[Any, ...]) -> Any:
     return made
 
 
+def overlap(a: Any, b: Any) -> bool:
+    """Whether two arrays are windows on one array that have elements in common."""
+    (of_a, i), (of_b, k) = ((getattr(x._lazy, "base", x), getattr(x._lazy, "offset", 0)) for x in (a, b))
+    return of_a is of_b and a.size > 0 and b.size > 0 and i < k + b.size and k < i + a.size
+
+
 @functools.lru_cache(maxsize=4096)
 def _window_call(offset: int, shape: tuple[int, ...]) -> Callable[..., Any]:
     size = math.prod(shape)

@@ -62,6 +62,8 @@ def save(fname: str, data: Any) -> None:
     values = list(data.values()) if isinstance(data, dict) else data
     if not all(isinstance(n, str) for n in names) or not all(isinstance(v, NDArrayBase) for v in values):
         raise TypeError("save only accept dict str->NDArray or list of NDArray")
+    if any(getattr(v, "is_numpy", False) for v in values):
+        raise TypeError("mx.np arrays are saved by mx.npx.save, whose files keep scalars and empty arrays")
     serialization.write_params(fname, [_record(v) for v in values], names, np_shape=is_np_shape())
 
 

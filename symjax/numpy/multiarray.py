@@ -30,7 +30,7 @@ def _in_place(name: str, verb: str) -> Callable[..., Any]:
     return method
 
 
-@without([*GONE, "asscalar", "tostype"])
+@without([*GONE, "asscalar"])
 class ndarray(Methods, NDArray):  # pyright: ignore[reportIncompatibleMethodOverride] - numpy's signatures
     """A dense array with numpy's rules: shape () for scalars, empty axes, broadcasting, boolean results and masks.
 
@@ -141,7 +141,7 @@ class ndarray(Methods, NDArray):  # pyright: ignore[reportIncompatibleMethodOver
     __and__, __or__, __xor__ = map(_operator, ("bitwise_and", "bitwise_or", "bitwise_xor"))
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     __matmul__, __rmatmul__ = _operator("matmul"), _operator("matmul", True)
-    __invert__, __abs__, __ceil__ = map(_unary, ("invert", "absolute", "ceil"))
+    __invert__, __ceil__ = map(_unary, ("invert", "ceil"))
     __floor__, __trunc__ = map(_unary, ("floor", "trunc"))
 
     def __round__(self, n: int = 0) -> Any:
@@ -203,6 +203,12 @@ class ndarray(Methods, NDArray):  # pyright: ignore[reportIncompatibleMethodOver
     def as_nd_ndarray(self) -> NDArray:
         """Returns a classic array that shares the contents, and the place on the tape, of this one."""
         return _indexing.alias(self, NDArray)
+
+    def tostype(self, stype: str) -> Any:
+        """Returns this array for "default", the only storage type that arrays of `mx.np` have."""
+        if stype != "default":
+            raise AttributeError(f"mx.np arrays are dense: convert with as_nd_ndarray().tostype({stype!r})")
+        return self
 
     # ---- differentiation
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from symjax._numpy.front import EXTENSION_SIGNATURES, with_signature
 from symjax.context import Context as Context
 from symjax.context import cpu as cpu
 from symjax.context import cpu_pinned as cpu_pinned
@@ -33,9 +34,12 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [n for n in __dir__() if not n.startswith("_")]
     try:
-        made = globals()[name] = getattr(_op, name)
+        made = getattr(_op, name)
     except AttributeError as e:
         raise AttributeError(str(e).replace("symjax.ndarray.numpy_extension._op", __name__)) from None
+    if name in EXTENSION_SIGNATURES:
+        made = with_signature(made, EXTENSION_SIGNATURES[name], __name__)
+    globals()[name] = made
     return made
 
 

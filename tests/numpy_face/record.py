@@ -76,7 +76,8 @@ def encode(mx: Any, x: Any) -> Any:
         return {"symbol": type(x).__name__, "nodes": nodes, "heads": graph["heads"]}
     kind = "np" if isinstance(x, mx.np.ndarray) else "nd" if isinstance(x, mx.nd.NDArray) else "onp"
     if kind != "onp" or isinstance(x, onp.ndarray):
-        values = x if kind == "onp" else x.asnumpy()
+        array: Any = x
+        values = array if kind == "onp" else array.asnumpy()
         return {kind: str(values.dtype), "shape": list(values.shape), "values": _values(values)}
     if isinstance(x, (list, tuple)):
         return {type(x).__name__ if type(x) in (list, tuple) else "tuple": [encode(mx, v) for v in x]}

@@ -1,0 +1,14 @@
+"""Symbols of `mx.np`, against what MXNet gives (`tests/numpy_face`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.numpy_face import cases, compare
+
+CASES = cases.chunks("symbols")
+
+
+@pytest.mark.parametrize(("section", "codes"), CASES.values(), ids=list(CASES))
+def test_as_mxnet(section: str, codes: list[str]) -> None:
+    assert not compare.check(section, codes)
