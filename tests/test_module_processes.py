@@ -26,18 +26,19 @@ assert len(jax.devices()) == 8
 rng = np.random.RandomState(0)
 x, y = rng.normal(size=(3 * BATCH, 10)), rng.randint(0, 3, 3 * BATCH)
 found = []
-for n in (1, 8):
+for on in ([0], range(8), [5, 3]):
     mx.random.seed(0)
-    module = mx.mod.Module(mlp(mx), context=[mx.cpu(i) for i in range(n)])
+    module = mx.mod.Module(mlp(mx), context=[mx.cpu(i) for i in on])
     module.fit(mx.io.NDArrayIter(x, y, BATCH), num_epoch=4, initializer=mx.init.Xavier(), optimizer="adam")
     places = {str(a.context.jax_device) for a in module._exec_group.param_arrays[0]}
-    assert len(places) == n, places
+    assert len(places) == len(on), places
     args = {k: a.asnumpy() for k, a in module.get_params()[0].items()}
     found.append((args, module.predict(mx.io.NDArrayIter(x, y, BATCH)).asnumpy()))
-(a, p), (b, q) = found
-np.testing.assert_allclose(q, p, rtol=1e-4, atol=1e-5)
-for k in a:
-    np.testing.assert_allclose(b[k], a[k], rtol=1e-3, atol=1e-4, err_msg=k)
+(a, p), *others = found
+for b, q in others:
+    np.testing.assert_allclose(q, p, rtol=1e-4, atol=1e-5)
+    for k in a:
+        np.testing.assert_allclose(b[k], a[k], rtol=1e-3, atol=1e-4, err_msg=k)
 print("same")
 """
 

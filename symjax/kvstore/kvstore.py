@@ -50,6 +50,7 @@ class KVStore(KVStoreBase):
         self.handle = handle
         self._values: dict[Key, NDArray] = {}
         self._updater: Any = None
+        self._placed: set[Key] = set()
 
     # ---- dense and sparse values
 
@@ -103,7 +104,15 @@ class KVStore(KVStoreBase):
             self._values[key] = total
         else:
             # MXNet: updaters get strings as bytes.
-            self._updater(key.encode() if isinstance(key, str) else key, total, self._values[key])
+            self._updater(key.encode() if isinstance(key, str) else key, *self._together(key, total))
+
+    def _together(self, key: Key, total: NDArray) -> tuple[NDArray, NDArray]:
+        """Returns the sum and what is stored on one device: the one where the first gradients came from."""
+        stored = self._values[key]
+        if key not in self._placed:
+            self._placed.add(key)
+            stored = self._values[key] = stored.as_in_context(total.context)
+        return total.as_in_context(stored.context), stored
 
     @_quiet
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
