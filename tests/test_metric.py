@@ -5,7 +5,10 @@ from __future__ import annotations
 import builtins
 import copy
 import json
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -226,3 +229,17 @@ def test_get_metric_gives_an_error_for_a_wrong_place() -> None:
     assert isinstance(m.get_metric(0), mx.metric.Accuracy)
     assert isinstance(m.get_metric(3), ValueError)
 
+
+
+def test_predictions_on_many_devices() -> None:
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    done = subprocess.run([sys.executable, "-W", "error", "-m", "tests.metric_sharding"], text=True, check=True,
+                          stdout=subprocess.PIPE, env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+                          cwd=Path(__file__).resolve().parents[1])  # fmt: skip
+    found = json.loads(done.stdout)
+    for name, (metric, kwargs, kind) in CASES.items():
+        m = mx.metric.create(metric, **kwargs)
+        for i in (0, 1, 2, 0):
+            m.update(*batch(mx, kind, 10 * i + 7))
+        assert found[name][0] == pytest.approx(m.get()[1], rel=1e-6, nan_ok=True), name
+        assert found[name][1] == 0, name

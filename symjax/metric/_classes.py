@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy
 
 from symjax.lowering.errors import ArgumentError, ShapeError
@@ -212,8 +211,7 @@ class PCC(EvalMetric):
         for label, pred in zip(labels, preds, strict=True):
             if pred.shape != label.shape:
                 _check_axis(self, pred, 1)
-            with jax.enable_x64(True):
-                self._waiting.append(_sums.indices(label, pred, 1))
+            self._waiting.append(_sums.indices(label, pred, 1))
         self._totals = [0.0, self._totals[1] + 1, 0.0, self._totals[3] + 1]
         if len(self._waiting) >= self._AT_MOST:
             self._fetch()

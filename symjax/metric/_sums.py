@@ -38,18 +38,27 @@ def run(step: Step, option: Any, state: Any, size: int, labels: Sequence[Any], p
       preds: JAX or numpy arrays.
     """
     with jax.enable_x64(True):
-        home = next((p.sharding for p in preds if isinstance(p, jax.Array)), None)
-        if home is not None:
-            spread = _replicated(home)
-            labels, preds = (tuple([_moved(x, home, spread) for x in xs]) for xs in (labels, preds))
-            state = _zeros(size, spread) if state is None else _moved(state, home, spread)
-        elif state is None:
-            state = np.zeros(size)
-        return _compiled(step, option, state, tuple(labels), tuple(preds))
+        home = _home(preds)
+        labels, preds = _together(labels, home), _together(preds, home)
+        if state is None:
+            state = np.zeros(size) if home is None else _zeros(size, _replicated(home))
+        else:
+            (state,) = _together((state,), home)
+        return _compiled(step, option, state, labels, preds)
+
+
+def _home(preds: Sequence[Any]) -> Any:
+    """Where the first prediction is; None for numpy arrays."""
+    return next((p.sharding for p in preds if isinstance(p, jax.Array)), None)
+
+
+def _together(arrays: Sequence[Any], home: Any) -> Arrays:
+    """Arrays on the devices of a sharding, copied there, whole, if they are elsewhere."""
+    return tuple([_moved(x, home, _replicated(home)) for x in arrays])
 
 
 def _moved(x: Any, home: Any, spread: Any) -> Any:
-    if not isinstance(x, jax.Array) or x.sharding.device_set == home.device_set:
+    if home is None or not isinstance(x, jax.Array) or x.sharding.device_set == home.device_set:
         return x
     return jax.device_put(x, spread)
 
@@ -126,9 +135,14 @@ def correct_in_top(label: Any, pred: Any, k: int) -> Sequence[Any]:
     return [_total(best == label.astype(jnp.int32).reshape(-1, 1))]
 
 
-@functools.partial(jax.jit, static_argnums=2)
 def indices(label: Any, pred: Any, axis: int) -> tuple[Any, Any]:
     """The classes of labels and predictions as int32, flat."""
+    with jax.enable_x64(True):
+        return _flat_indices(*_together((label, pred), _home([pred])), axis)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _flat_indices(label: Any, pred: Any, axis: int) -> tuple[Any, Any]:
     label, pred = _indices(label, pred, axis)
     return label.reshape(-1), pred.reshape(-1)
 
