@@ -49,18 +49,16 @@ def run(step: Step, option: Any, state: Any, size: int, labels: Sequence[Any], p
 
 def _home(preds: Sequence[Any]) -> Any:
     """Where the first prediction is; None for numpy arrays."""
-    return next((p.sharding for p in preds if isinstance(p, jax.Array)), None)
+    return next((p.sharding for p in preds if hasattr(p, "sharding")), None)
 
 
 def _together(arrays: Sequence[Any], home: Any) -> Arrays:
-    """Arrays on the devices of a sharding, copied there, whole, if they are elsewhere."""
-    return tuple([_moved(x, home, _replicated(home)) for x in arrays])
-
-
-def _moved(x: Any, home: Any, spread: Any) -> Any:
-    if home is None or not isinstance(x, jax.Array) or x.sharding.device_set == home.device_set:
-        return x
-    return jax.device_put(x, spread)
+    """Arrays on the devices of a sharding, copied there, whole, if they are elsewhere; numpy arrays as they are."""
+    if home is None:
+        return tuple(arrays)
+    devices = home.device_set
+    return tuple([x if not hasattr(x, "sharding") or x.sharding.device_set == devices
+                  else jax.device_put(x, _replicated(home)) for x in arrays])
 
 
 @functools.lru_cache(maxsize=256)
