@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -47,6 +48,7 @@ class RecordFile:
         with explained(path, "open"):
             self._file: BinaryIO = open(local_path(path), "rb", buffering=0)  # noqa: SIM115  # closed by close()
             self.size = os.fstat(self._file.fileno()).st_size
+        weakref.finalize(self, self._file.close)
         self.position = 0
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import symjax as mx
-from symjax.lowering.errors import DataFormatError, MissingLoweringError, MXNetError, ParamError, ShapeError
+from symjax.lowering.errors import DataFormatError, MXNetError, ParamError, ShapeError
 from tests import io_cases
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "io.json").read_text())
@@ -213,13 +213,6 @@ def test_prefetching_wants_equal_lengths() -> None:
     it.next()
     with pytest.raises(AssertionError, match="differ"):
         it.next()
-
-
-def test_images_records_say_what_to_do() -> None:
-    for name in ("ImageRecordIter", "ImageRecordUInt8Iter", "ImageRecordInt8Iter", "ImageDetRecordIter",
-                 "ImageRecordIter_v1", "ImageRecordUInt8Iter_v1"):
-        with pytest.raises(MissingLoweringError, match="NDArrayIter"):
-            getattr(mx.io, name)(path_imgrec="x.rec")
 
 
 def test_own_iterator_by_parts() -> None:

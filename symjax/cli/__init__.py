@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "Run a model on arrays or images.",
     "ops": "List the operators, or explain one.",
     "doctor": "The environment, for a bug report.",
+    "im2rec": "Make lists of images, and record files of them.",
     "show": "The graph as text, SVG, Mermaid or DOT.",
 }
 PROBLEM, UNREADABLE, INTERRUPTED = 1, 2, 130

@@ -24,7 +24,8 @@ def opencv() -> Any:
     try:
         import cv2
     except ImportError:
-        raise MissingLoweringError("the iterators over image records need OpenCV: install symjax-mxnet[image]") from None
+        raise MissingLoweringError(
+            "the iterators over image records need OpenCV: install symjax-mxnet[image]") from None
     return cv2
 
 
@@ -101,8 +102,10 @@ def _warped(p: ImageParams, image: Image, rng: random.Random) -> Image:
 
 def _cropped(p: ImageParams, image: Image, rng: random.Random) -> Image:
     _, h, w = p.data_shape
-    if p.random_resized_crop:
-        return resized(_random_rectangle(p, image, rng), h, w, p.inter_method, rng)
+    if p.cuts_rectangles:
+        rectangle = _random_rectangle(p, image, rng)
+        if rectangle is not None:
+            return resized(rectangle, h, w, p.inter_method, rng)
     if p.max_crop_size > 0 or p.min_crop_size > 0:
         low, high = (p.min_crop_size if p.min_crop_size > 0 else p.max_crop_size), max(p.max_crop_size, p.min_crop_size)
         if high > min(image.shape[:2]):
@@ -123,7 +126,8 @@ def _cut(image: Image, h: int, w: int, at_random: bool, rng: random.Random) -> I
     return image[y:y + h, x:x + w]
 
 
-def _random_rectangle(p: ImageParams, image: Image, rng: random.Random) -> Image:
+def _random_rectangle(p: ImageParams, image: Image, rng: random.Random) -> Image | None:
+    """A random part of the image, None after 10 tries that do not fit."""
     h, w = image.shape[:2]
     for _ in range(10):
         area = _between(rng, p.min_random_area, p.max_random_area) * h * w
@@ -138,8 +142,7 @@ def _random_rectangle(p: ImageParams, image: Image, rng: random.Random) -> Image
             cut_w, cut_h = cut_h, cut_w
         if 0 < cut_w <= w and 0 < cut_h <= h:
             return _cut(image, cut_h, cut_w, True, rng)
-    side = min(h, w)
-    return _cut(image, side, side, False, rng)
+    return None
 
 
 def _recoloured(p: ImageParams, image: Image, rng: random.Random) -> Image:

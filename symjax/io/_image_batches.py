@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import weakref
@@ -39,6 +40,7 @@ class Source:
 
     def __init__(self, name: str, p: RecordParams) -> None:
         self.name, self.p = name, p
+        self.epochs = itertools.count()
         self.file = RecordFile(p.path_imgrec)
         self.labels = read_labels(p.path_imglist) if p.path_imglist else None
         self._known: list[int] | None = None
@@ -83,8 +85,8 @@ def read_labels(path: str) -> dict[int, np.ndarray]:
             try:
                 found[int(parts[0])] = np.array([float(v) for v in parts[1:-1]], np.float32)
             except ValueError:
-                raise DataFormatError(f"{path}: line {number}: expected a number, labels and a path, separated by tabs, "
-                                      f"found {line[:60]!r}") from None
+                raise DataFormatError(f"{path}: line {number}: expected a number, labels and a path, separated by "
+                                      f"tabs, found {line[:60]!r}") from None
     return found
 
 
@@ -92,12 +94,12 @@ class RecordStream:
     """What `RowBatches` walks: rows are (epoch, offset) of records."""
 
     def __init__(self, source: Source) -> None:
-        self._source, self._epoch = source, -1
+        self._source = source
         self.restart()
 
     def restart(self) -> None:
         """Goes back to the beginning, for the next epoch."""
-        self._epoch += 1
+        self._epoch = next(self._source.epochs)
         self._order = self._source.order(self._epoch)
         self.position = 0
 

@@ -102,6 +102,14 @@ class ImageParams(RecordParams):
             raise ParamError(f"{name}: label_width must be at least 1, got {self.label_width}")
 
     @property
+    def cuts_rectangles(self) -> bool:
+        """Whether random_resized_crop has anything to choose."""
+        areas = self.min_random_area != 1 or self.max_random_area != 1
+        shapes = self.max_aspect_ratio != 0 if self.min_aspect_ratio is None else (
+            self.min_aspect_ratio != 1 or self.max_aspect_ratio != 1)  # fmt: skip
+        return self.random_resized_crop and (areas or shapes)
+
+    @property
     def warps(self) -> bool:
         """Whether an image is transformed by a matrix."""
         ratio = self.max_aspect_ratio != 0 and not self.random_resized_crop
