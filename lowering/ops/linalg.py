@@ -7,7 +7,8 @@ precision is computed in float32.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from jax import Array, lax
 from symjax.lowering.errors import ShapeError
 from symjax.lowering.ops._axes import argmax, axis_of, from_output, is_half
 from symjax.lowering.params import Params, param
-from symjax.lowering.registry import ShapeLike, op
+from symjax.lowering.registry import Op, ShapeLike, op
 
 
 def square(a: Array, name: str = "A") -> int:
@@ -172,6 +173,25 @@ def trsm(p: TrmmParams, A: Array, B: Array) -> Array:
     return wide(lambda a, b: lax.linalg.triangular_solve(
         jnp.tril(a) if p.lower else jnp.triu(a), p.alpha * b, left_side=not p.rightside, lower=p.lower,
         transpose_a=p.transpose), A, B)[0]
+
+
+def _one_by_one(made: Op) -> Callable[..., Array]:
+    def run(p: Any, *arrays: Array) -> Array:
+        flat = tuple(x.reshape(-1, *x.shape[-2:]) for x in arrays)
+        out = lax.map(lambda xs: made.rule(p, *xs), flat)
+        return out.reshape(*arrays[0].shape[:-2], *out.shape[1:])
+
+    return run
+
+
+def _is_batch(p: Any, avals: Sequence[Any]) -> bool:
+    batch = avals[0].shape[:-2]
+    return math.prod(batch) > 0 and len(batch) > 0 and all(x.shape[:-2] == batch for x in avals)
+
+
+# LAPACK solves one triangular system at a time; XLA's own code for batches of them is a hundred times slower.
+for _op in (potrf, potri, trsm):
+    _op.variant(platform="cpu", when=_is_batch)(_one_by_one(_op))
 
 
 class SyrkParams(Params):

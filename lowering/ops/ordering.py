@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -13,6 +13,7 @@ from symjax.lowering.ops._axes import axis_of
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import op, output_dtype
 
+Order = Callable[[Array, int, bool], Array]
 IndexType = Literal["float16", "float32", "float64", "int32", "int64", "uint8"]
 
 
@@ -47,6 +48,39 @@ def _order(x: Array, axis: int, ascend: bool) -> Array:
     return index if ascend else key.shape[axis] - 1 - jnp.flip(index, axis)
 
 
+def _packed_order(x: Array, axis: int, ascend: bool) -> Array:
+    """As `_order`, by sorting numbers of 64 bits that hold the value and, below, the index.
+
+    XLA sorts one key without a comparison function five times faster on the CPU.
+    """
+    key = lax.stop_gradient(x)
+    top = jnp.uint32(1 << 31)
+    if jnp.issubdtype(key.dtype, jnp.floating):
+        bits = lax.bitcast_convert_type(_comparable(key.astype(jnp.float32)), jnp.uint32)
+        bits = jnp.where(bits >= top, ~bits, bits | top)
+    else:
+        bits = lax.bitcast_convert_type(key.astype(jnp.int32), jnp.uint32) ^ top
+    bits = bits if ascend else ~bits
+    at = lax.broadcasted_iota(jnp.uint32, key.shape, axis).astype(jnp.uint64)
+    packed = lax.sort((bits.astype(jnp.uint64) << jnp.uint64(32)) | at, dimension=axis, is_stable=False)
+    return (packed & jnp.uint64(0xFFFFFFFF)).astype(jnp.int32)
+
+
+def _comparable(x: Array) -> Array:
+    """One zero and one NaN in place of several."""
+    return jnp.where(jnp.isnan(x), jnp.asarray(jnp.nan, x.dtype), jnp.where(x == 0, jnp.zeros((), x.dtype), x))
+
+
+def _packs(p: Params, avals: Sequence[Any]) -> bool:
+    return avals[0].dtype.name in ("float32", "float16", "bfloat16", "int32", "int8", "uint8")
+
+
+def _first(x: Array, axis: int, k: int) -> Array:
+    """Indices (int32) of the k greatest, in order."""
+    key = jnp.moveaxis(_comparable(lax.stop_gradient(x)), axis, -1)
+    return jnp.moveaxis(lax.top_k(key, k)[1], -1, axis)
+
+
 def _topk_types(p: TopkParams, ins: list[str | None], outs: list[str | None]) -> tuple[Sequence[str | None],
                                                                                      Sequence[str | None]]:
     known = ins[0] if p.ret_typ == "indices" else ins[0] or outs[0]
@@ -61,12 +95,19 @@ def topk(p: TopkParams, data: Array) -> Array | tuple[Array, Array]:
     ret_typ "value" gives them, "indices" their places, "both" both, "mask" an array of the shape of `data` with ones
     at their places. Gradients flow through the values.
     """
+    return _topk(p, data, _order)
+
+
+def _topk(p: TopkParams, data: Array, order: Order = _packed_order) -> Array | tuple[Array, Array]:
     x, axis = _flat(data, p.axis)
     n = x.shape[axis]
     k = p.k if p.k > 0 else n
     if k > n:
         raise ShapeError(f"k={p.k} is larger than the axis of size {n}")
-    index = lax.slice_in_dim(_order(x, axis, p.is_ascend), 0, k, axis=axis)
+    if x.dtype == jnp.float32 and not p.is_ascend and 4 * k <= n:
+        index = _first(x, axis, k)
+    else:
+        index = lax.slice_in_dim(order(x, axis, p.is_ascend), 0, k, axis=axis)
     if p.ret_typ == "mask":
         ones = jnp.put_along_axis(jnp.zeros(x.shape, x.dtype), index, jnp.ones((), x.dtype), axis, inplace=False)
         return ones.reshape(data.shape)
@@ -80,13 +121,26 @@ def topk(p: TopkParams, data: Array) -> Array | tuple[Array, Array]:
     infer_types=lambda p, ins, outs: ([ins[0] or outs[0]], [ins[0] or outs[0], "int32"]))
 def sort(p: SortParams, data: Array) -> tuple[Array, Array]:
     """Sorts along an axis. The hidden second output holds the indices."""
+    return _sort(p, data, _order)
+
+
+def _sort(p: SortParams, data: Array, order: Order = _packed_order) -> tuple[Array, Array]:
     x, axis = _flat(data, p.axis)
-    index = _order(x, axis, p.is_ascend)
+    index = order(x, axis, p.is_ascend)
     return jnp.take_along_axis(x, index, axis), index
 
 
 @op("argsort", aliases=("_npi_argsort",), params=ArgsortParams, infer_types=output_dtype("float32"))
 def argsort(p: ArgsortParams, data: Array) -> Array:
     """Gives the indices that would sort along an axis."""
+    return _argsort(p, data, _order)
+
+
+def _argsort(p: ArgsortParams, data: Array, order: Order = _packed_order) -> Array:
     x, axis = _flat(data, p.axis)
-    return _order(x, axis, p.is_ascend).astype(p.dtype)
+    return order(x, axis, p.is_ascend).astype(p.dtype)
+
+
+topk.variant(platform="cpu", when=_packs)(_topk)
+sort.variant(platform="cpu", when=_packs)(_sort)
+argsort.variant(platform="cpu", when=_packs)(_argsort)
