@@ -116,6 +116,11 @@ notebooks: $(stamp)  ## write the notebooks from their text twins and run them
 	$(PY) -m jupytext --quiet --to ipynb --update $(wildcard notebooks/[0-9]*.py notebooks/[0-9]*.md)
 	$(PY) -m pytest --nbmake --nbmake-timeout=600 $(if $(OVERWRITE),--overwrite) -n $(WORKERS) notebooks
 
+# RECORD_OPS=--measure finds out platforms and gradients of all operators again (minutes)
+.PHONY: docs-ops
+docs-ops: $(stamp)  ## docs/operators.md and what `symjax ops` tells, from the registry and the parity cases
+	$(PY) -m tests.record_ops $(RECORD_OPS)
+
 .PHONY: bench
 bench: $(stamp)  ## the speed table, as ratios measured in one run
 	$(PY) -m tests.benchmarks $(BENCH_ARGS)

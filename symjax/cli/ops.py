@@ -19,16 +19,24 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command("ops")
 @click.argument("pattern", required=False, shell_complete=_complete)
-@format_option("text", "json")
+@format_option("text", "json", "md")
 @output_option
 @common_options
 @click.pass_obj
 def command(state: State, pattern: str | None, format_: str, output: str | None) -> None:
     """List the operators, those with PATTERN in their name or an alias, or explain the one of that name.
 
-    A PATTERN may hold * and ?; capital letters do not matter unless it is a whole name.
+    A PATTERN may hold * and ?; capital letters do not matter unless it is a whole name. With --format md, the page of
+    all operators.
     """
+    from symjax.cli import _ops_page
     from symjax.lowering import registry
+
+    if format_ == "md":
+        if pattern:
+            raise Problem("--format md is a page of all operators: leave the pattern out")
+        state.emit(_ops_page.markdown().rstrip("\n"), output)
+        return
 
     one = registry.find(pattern) if pattern else None
     if one is not None:
@@ -41,7 +49,7 @@ def command(state: State, pattern: str | None, format_: str, output: str | None)
 
             raise Problem(f"no operator matches {pattern!r}.{did_you_mean(pattern or '', registry.all_names())}")
         found = [to_json(op) for op in ops]
-        text = _list(state, ops)
+        text = _list(state, ops) if pattern else f"{_ops_page.coverage()}\n\n{_list(state, ops)}"
     if format_ == "json":
         state.emit_json(found, output)
     else:
@@ -57,8 +65,9 @@ def _matches(op: Any, pattern: str | None) -> bool:
 
 
 def to_json(op: Any) -> dict[str, Any]:
-    """An operator as JSON: names, inputs, outputs, parameters with type, default and documentation."""
+    """An operator as JSON: names, inputs, outputs, parameters with type, default and documentation, and `facts`."""
     from symjax._op_functions import inputs_of
+    from symjax.cli._ops_page import facts
     from symjax.lowering.params import to_text, type_name
 
     ins = inputs_of(op)
@@ -67,8 +76,7 @@ def to_json(op: Any) -> dict[str, Any]:
                   for n, s in op.params.__specs__.items()]  # fmt: skip
     return {"name": op.name, "aliases": list(op.aliases), "inputs": list(ins.names), "variable_inputs": ins.variadic,
             "auxiliary_states": _aux(op), "outputs": _outputs(op), "parameters": parameters, "loss": op.is_loss is True,
-            "host": op.host, "origin": op.origin or "MXNet",
-            "doc": op.doc}  # fmt: skip
+            "host": op.host, "origin": op.origin or "MXNet", **facts(op), "doc": op.doc}  # fmt: skip
 
 
 def _aux(op: Any) -> list[str]:
@@ -101,6 +109,7 @@ def _marks(op: Any) -> str:
 def describe(state: State, op: Any) -> str:
     """One operator, at length."""
     from symjax._op_functions import place
+    from symjax.cli._ops_page import lines as fact_lines
 
     found = to_json(op)
     inputs = f"*{found['variable_inputs']}" if found["variable_inputs"] else ", ".join(found["inputs"]) or "none"
@@ -115,6 +124,7 @@ def describe(state: State, op: Any) -> str:
         lines.append("Runs on the host: a graph with it needs Python beside the device, and cannot be exported")
     if op.aliases:
         lines.append(f"Aliases: {', '.join(op.aliases)}")
+    lines += [f"{title}: {text}" for title, text in fact_lines(found)]
     places = [p for p in map(place, (op.name, *op.aliases)) if p is not None]
     calls = dict.fromkeys(
         f"mx.sym.{p.name}" if p.namespace == "op" else f"mx.sym.{p.namespace}.{p.name}" for p in places

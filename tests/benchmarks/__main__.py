@@ -71,6 +71,16 @@ class Worker:
         self.times += answer["times"]
         self.peak = answer["peak_mb"]
 
+    def load(self, name: str) -> None:
+        """Makes an operator's workload the one to run, in a worker of the workload "ops". RuntimeError if it fails."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"load {name}\n")
+        self.process.stdin.flush()
+        self.times = []
+        answer = self._answer()
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+
     def close(self) -> None:
         self.process.kill()
         self.process.communicate()

@@ -1,4 +1,7 @@
-"""One implementation of one workload in a process of its own; answers `run N` on stdin with N timings in seconds."""
+"""One implementation of one workload in a process of its own; answers `run N` on stdin with N timings in seconds.
+
+The workload "ops" begins with none; `load NAME` makes that of an operator the one to run.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,20 @@ import os
 import resource
 import sys
 import time
+from typing import Any
 
 
 def main() -> None:
     implementation, name = sys.argv[1:3]
+    make: Any = None
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints goes to stderr
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    if implementation == "jax":
+    if name == "ops":
+        mx = importlib.import_module(implementation)
+        make = importlib.import_module("op_workloads").make
+        step = lambda: None  # noqa: E731
+    elif implementation == "jax":
         make = importlib.import_module("sparse_jax").JAX[name]
         step = make()
     else:
@@ -27,8 +36,19 @@ def main() -> None:
             step()
     print(json.dumps({"ready": True}), file=out, flush=True)
     for line in sys.stdin:
+        command, _, rest = line.strip().partition(" ")
+        if command == "load":
+            try:
+                step = make(mx, rest)
+                for _ in range(3):
+                    step()
+                answer = {"ready": True}
+            except Exception as e:
+                answer = {"error": f"{type(e).__name__}: {e}"}
+            print(json.dumps(answer), file=out, flush=True)
+            continue
         times = []
-        for _ in range(int(line.split()[1])):
+        for _ in range(int(rest)):
             start = time.perf_counter()
             step()
             times.append(time.perf_counter() - start)
