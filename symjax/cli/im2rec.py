@@ -40,7 +40,7 @@ class Packing(NamedTuple):
 @click.argument("prefix")
 @click.argument("root", type=click.Path(exists=True, file_okay=False))
 @click.option("--list", "make_list", is_flag=True, help="Write PREFIX.lst, the list of the images, and no records.")
-@click.option("--recursive", is_flag=True, help="With --list: each folder below ROOT is a class; the label counts them.")
+@click.option("--recursive", is_flag=True, help="With --list: each folder below ROOT is a class; labels count them.")
 @click.option("--exts", default=".jpeg,.jpg,.png", show_default=True, help="With --list: endings of image files.")
 @click.option("--chunks", type=click.IntRange(1), default=1, show_default=True, help="With --list: number of lists.")
 @click.option("--train-ratio", type=click.FloatRange(0, 1), default=1.0, show_default=True,

@@ -29,8 +29,8 @@ class ImageDetRecordIter(MXDataIter):
 
     Args:
       path_imgrec, path_imgidx, path_imglist, data_shape, batch_size, shuffle, seed, num_parts, part_index,
-        preprocess_threads, prefetch_buffer, round_batch, dtype, data_name, label_name, ctx, mean_r … std_a, scale: as of
-        `ImageRecordIter`.
+        preprocess_threads, prefetch_buffer, round_batch, dtype, data_name, label_name, ctx, mean_r … std_a, scale: as
+        of `ImageRecordIter`.
       label_pad_width: how many numbers a label is filled up to; by default as many as the longest has.
       label_pad_value: what it is filled up with.
       **kwargs: everything else that `mx.io.ImageDetRecordIter` of MXNet has: resizing, random cuts by samplers,
