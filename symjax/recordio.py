@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import struct
 from collections import namedtuple
@@ -68,8 +67,10 @@ class MXRecordIO:
             file.close()
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        try:  # noqa: SIM105  # at the end of the interpreter contextlib may be gone
             self.close()
+        except Exception:
+            pass
 
     def __getstate__(self) -> dict[str, Any]:
         # MXNet: pickling closes the object, and unpickling empties a file that is written. Here neither.
