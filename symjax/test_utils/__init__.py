@@ -8,12 +8,10 @@ from symjax.ndarray import array
 from symjax.runtime import Features
 from symjax.symbol import Symbol
 from symjax.test_utils._check import (
-    check_consistency,
     check_numeric_gradient,
     check_speed,
     check_symbolic_backward,
     check_symbolic_forward,
-    compare_optimizer,
     numeric_grad,
     simple_forward,
 )
@@ -41,6 +39,7 @@ from symjax.test_utils._compare import (
     same_array,
     same_symbol_structure,
 )
+from symjax.test_utils._consistency import check_consistency, compare_optimizer
 from symjax.test_utils._data import (
     download,
     download_model,
