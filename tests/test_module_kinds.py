@@ -84,7 +84,7 @@ def test_rows_of_a_store() -> None:
     one = mx.io.DataBatch([mx.nd.array(x).tostype("csr")], [mx.nd.zeros((2, 2))], pad=0)
     for _ in range(2):
         module.prepare(one, sparse_row_id_fn=lambda b: {"w": b.data[0].indices})
-        held = module._exec_group.param_arrays[0][0]
+        held: Any = module._exec_group.param_arrays[0][0]
         assert held.indices.asnumpy().tolist() == [1, 4]
         module.forward_backward(one)
         module.update()
