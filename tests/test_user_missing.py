@@ -14,7 +14,7 @@ import pytest
 import symjax as mx
 from symjax import _absent
 
-GONE = ["gluon", "np", "npx", "contrib.onnx", "contrib.tensorrt"]
+GONE = ["gluon", "contrib.onnx", "contrib.tensorrt"]
 
 
 @pytest.mark.parametrize("path", GONE)
@@ -71,7 +71,7 @@ def test_contrib_paths_of_old_programs() -> None:
 def test_completion_shows_names_for_users_only() -> None:
     shown = {n for n in dir(mx) if not n.startswith("_")}
     assert {"sym", "nd", "cpu", "lower", "contrib", "Context"} <= shown
-    assert not shown & {"Any", "TYPE_CHECKING", "annotations", "importlib", "gluon", "np"}
+    assert not shown & {"Any", "TYPE_CHECKING", "annotations", "importlib", "gluon"}
 
 
 ALIAS = """
