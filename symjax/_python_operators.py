@@ -96,8 +96,9 @@ class HostOp:
     def backward(self, reqs: Any, out_grads: Any, inputs: Any, outs: Any, aux: Any) -> list[Any]:
         in_grad, states = [on_cpu(np.zeros_like(x)) for x in inputs], [on_cpu(a) for a in aux]
         with cpu():
-            self.op.backward(req=list(reqs), out_grad=[on_cpu(g) for g in out_grads], in_data=[on_cpu(x) for x in inputs],
-                             out_data=[on_cpu(o) for o in outs], in_grad=in_grad, aux=states)
+            self.op.backward(req=list(reqs), out_grad=[on_cpu(g) for g in out_grads],
+                             in_data=[on_cpu(x) for x in inputs], out_data=[on_cpu(o) for o in outs], in_grad=in_grad,
+                             aux=states)
         if any(not np.array_equal(a, s.asnumpy(), equal_nan=a.dtype.kind == "f")
                for a, s in zip(aux, states, strict=True)):
             warnings.warn(f"{type(self.op).__name__}.backward changes an auxiliary state; in a compiled graph forward "

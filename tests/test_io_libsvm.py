@@ -116,7 +116,7 @@ quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCh
 
 
 def test_numba_is_used_where_it_is_there() -> None:
-    assert HAS_COMPILED == (importlib.util.find_spec("numba") is not None)
+    assert (importlib.util.find_spec("numba") is not None) == HAS_COMPILED
 
 
 @pytest.mark.skipif(not HAS_COMPILED, reason="needs numba")

@@ -35,7 +35,7 @@ def test_commands_run(line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     from symjax.cli import main
 
     monkeypatch.chdir(ROOT)
-    result = CliRunner().invoke(main, line.replace("-o ", f"-o {tmp_path}/").split())
+    result = CliRunner().invoke(main, re.sub(r"(-o |im2rec +)", rf"\1{tmp_path}/", line).split())
     assert result.exit_code == 0, result.output
     assert result.stdout or list(tmp_path.iterdir())
     assert {c.split()[0] for c in COMMANDS} | {"demo"} == set(known)

@@ -123,7 +123,7 @@ def _number(text: np.ndarray, at: int, single: bool) -> tuple[int, float, bool]:
         value *= _TENS[min(exponent, 22)]
     if single and sure:  # rounding twice is wrong only next to the middle of two float32
         bits = np.float64(value).view(np.int64)
-        sure = ((bits - 0xFFFFFFE) & 0x1FFFFFFF) > 4
+        sure = bool(((bits - 0xFFFFFFE) & 0x1FFFFFFF) > 4)
     return at, -value if negative else value, sure
 
 

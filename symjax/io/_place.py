@@ -10,8 +10,10 @@ import jax
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
+from symjax.context import Device
 
-def place(tree: Any, device: jax.Device) -> Any:
+
+def place(tree: Any, device: Device) -> Any:
     """Copies numpy arrays, in containers of any kind, to a device, with their exact types.
 
     It is one compiled call for all of them: `jax.device_put` spends about 50 µs on each array, more than the copying.
@@ -21,7 +23,7 @@ def place(tree: Any, device: jax.Device) -> Any:
 
 
 @functools.cache
-def _copy_to(device: jax.Device) -> Any:
+def _copy_to(device: Device) -> Any:
     return jax.jit(_same, out_shardings=SingleDeviceSharding(device))
 
 
@@ -61,7 +63,7 @@ class _Lease:
         self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (start, False), "version": 3}
 
 
-def hand_over(tree: Any, device: jax.Device) -> Any:
+def hand_over(tree: Any, device: Device) -> Any:
     """Places numpy arrays that nobody will write to any more: on the CPU they are not copied."""
     if device.platform != "cpu":
         return place(tree, device)

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from symjax.base import dtype_name
-from symjax.context import Context, current_context
+from symjax.context import Context, Device, current_context
 from symjax.io._place import place
 from symjax.io._reader import Ahead
 from symjax.io._rows import RowStream
@@ -68,7 +68,7 @@ class RowBatches:
       device: where the batches are placed, by the thread that reads ahead.
     """
 
-    device: jax.Device
+    device: Device
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class RowBatches:
         pack: Callable[[list[list[Any]]], tuple[Any, Any]],
         data: DataDesc,
         label: DataDesc,
-        put: Callable[[Any, jax.Device], Any] = place,
+        put: Callable[[Any, Device], Any] = place,
     ) -> None:
         self._put = put
         self.name, self.params, self.data, self.label = name, params, data, label
@@ -128,8 +128,8 @@ class RowBatches:
 
 
 def _epoch(
-    name: str, params: FileParams, streams: list[RowStream], pack: Callable[..., Any], device: jax.Device,
-    put: Callable[[Any, jax.Device], Any],
+    name: str, params: FileParams, streams: list[RowStream], pack: Callable[..., Any], device: Device,
+    put: Callable[[Any, Device], Any],
 ) -> Iterator[Arrays]:
     """Yields the batches up to the one with the last row. Knows nothing of its iterator, which may be gone."""
     size, pad = params.batch_size, 0

@@ -17,6 +17,7 @@ from typing import Any
 def main() -> None:
     implementation, name = sys.argv[1:3]
     make: Any = None
+    mx: Any = None
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints goes to stderr
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

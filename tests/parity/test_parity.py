@@ -41,6 +41,8 @@ def _sweeps() -> list[bool]:
     return found
 
 
+_BY_CHANCE = ("unwritten", "uninitialised", "garbage")  # what MXNet leaves in memory may be right
+
 PARAMS = [pytest.param(f, c, id=f"{f}:{c.id}", marks=[pytest.mark.slow] if sweep else [])
           for (f, c), sweep in zip(EVERY, _sweeps(), strict=True)]  # fmt: skip
 
@@ -61,7 +63,7 @@ def test_case(family: str, case: Case) -> None:
     problems = compare(case, want, got).problems
     if problems:
         pytest.fail(explain(case, [*problems, got.get("traceback", "")]), pytrace=False)
-    if case.differs and want["status"] == "ok":
+    if case.differs and want["status"] == "ok" and not any(word in case.differs for word in _BY_CHANCE):
         assert compare(case.plain(), want, got).problems, f"MXNet has these numbers too: {case.differs!r} is not true"
 
 

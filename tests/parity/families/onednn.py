@@ -171,6 +171,27 @@ def both_sides(dtype: str, low: float) -> list[Case]:
     ]
 
 
+INT8_LINEAR: list[tuple[str, dict[str, Any], Any, dict[str, Any]]] = [
+    ("calibrated", CALIB, None, {}), ("uncalibrated", {}, None, {}), ("no-bias", CALIB, None, {"bias": False}),
+    ("float", {"enable_float_output": "True"}, None, {}),
+    ("relu", {**CALIB, "with_eltwise": "True"}, RELU, {}),
+    ("old-relu", {**CALIB, "with_relu": "True"}, RELU, {}),
+    ("tanh", {**CALIB, "with_eltwise": "True"}, TANH, {}),
+    ("sigmoid", {**CALIB, "with_eltwise": "True"}, ("Activation", {"act_type": "sigmoid"}), {}),
+    ("softrelu", {**CALIB, "with_eltwise": "True"}, ("Activation", {"act_type": "softrelu"}), {}),
+    ("square", {**CALIB, "with_eltwise": "True"}, ("square", {}), {}),
+    ("exp", {**CALIB, "with_eltwise": "True"}, ("exp", {}), {}),
+    ("abs", {**CALIB, "with_eltwise": "True"}, ("abs", {}), {}),
+    ("clip", {**CALIB, "with_eltwise": "True"}, ("clip", {"a_min": 0, "a_max": 1}), {}),
+    ("gelu", {**CALIB, "with_eltwise": "True"}, ("LeakyReLU", {"act_type": "gelu"}), {}),
+    ("uncalibrated-relu", {"with_eltwise": "True"}, RELU, {}),
+    ("float-relu", {"with_eltwise": "True", "enable_float_output": "True"}, RELU, {}),
+    ("channels", {**CALIB, "channel_wise_quantize": "True"}, None, {}),
+    ("channels-float", {"enable_float_output": "True", "channel_wise_quantize": "True"}, None, {}),
+    ("channels-uncalibrated", {"channel_wise_quantize": "True"}, None, {}),
+    ("large-bias", {"enable_float_output": "True"}, None, {"bias_range": 1e6}),
+]
+
 CASES: list[Case] = [
     conv("conv", uniform((2, 3, 4, 4)), {}),
     conv("conv-relu", uniform((2, 3, 4, 4)), {"with_act": "true"}, act=RELU, infer=({"data": (0, 3, 4, 4)},)),
@@ -193,27 +214,7 @@ CASES: list[Case] = [
     linear("linear-square", uniform((2, 3, 2)), {"with_eltwise": "True"}, act=("square", {}), bias=False),
     linear("linear-flat", uniform((2, 3, 2)), {}, layer={"flatten": False}, width=2),
     *(linear(f"linear-{d.dtype}-{name}", d, {**QUANT, **attrs}, act=act, **more)
-      for d in (s8(2, 5), u8(2, 5))
-      for name, attrs, act, more in (
-          ("calibrated", CALIB, None, {}), ("uncalibrated", {}, None, {}), ("no-bias", CALIB, None, {"bias": False}),
-          ("float", {"enable_float_output": "True"}, None, {}),
-          ("relu", {**CALIB, "with_eltwise": "True"}, RELU, {}),
-          ("old-relu", {**CALIB, "with_relu": "True"}, RELU, {}),
-          ("tanh", {**CALIB, "with_eltwise": "True"}, TANH, {}),
-          ("sigmoid", {**CALIB, "with_eltwise": "True"}, ("Activation", {"act_type": "sigmoid"}), {}),
-          ("softrelu", {**CALIB, "with_eltwise": "True"}, ("Activation", {"act_type": "softrelu"}), {}),
-          ("square", {**CALIB, "with_eltwise": "True"}, ("square", {}), {}),
-          ("exp", {**CALIB, "with_eltwise": "True"}, ("exp", {}), {}),
-          ("abs", {**CALIB, "with_eltwise": "True"}, ("abs", {}), {}),
-          ("clip", {**CALIB, "with_eltwise": "True"}, ("clip", {"a_min": 0, "a_max": 1}), {}),
-          ("gelu", {**CALIB, "with_eltwise": "True"}, ("LeakyReLU", {"act_type": "gelu"}), {}),
-          ("uncalibrated-relu", {"with_eltwise": "True"}, RELU, {}),
-          ("float-relu", {"with_eltwise": "True", "enable_float_output": "True"}, RELU, {}),
-          ("channels", {**CALIB, "channel_wise_quantize": "True"}, None, {}),
-          ("channels-float", {"enable_float_output": "True", "channel_wise_quantize": "True"}, None, {}),
-          ("channels-uncalibrated", {"channel_wise_quantize": "True"}, None, {}),
-          ("large-bias", {"enable_float_output": "True"}, None, {"bias_range": 1e6}),
-      )),
+      for d in (s8(2, 5), u8(2, 5)) for name, attrs, act, more in INT8_LINEAR),
     linear("linear-int8-flat", s8(2, 3, 2), {**QUANT, **CALIB}, layer={"flatten": False}, width=2),
     linear("linear-uint8-joined", u8(2, 3, 2), {**QUANT, **CALIB}),
     attention("qk", {}, {"queries_keys_values": uniform((3, 2, 12))}, "float"),
