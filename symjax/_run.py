@@ -50,8 +50,8 @@ class Run:
     then reads the arrays as they are, as it does in MXNet.
     """
 
-    __slots__ = ("args", "aux", "ex", "heads", "heads_done", "joined", "key", "new_aux", "old", "outs", "pull", "rows",
-                 "train", "waiting")  # fmt: skip
+    __slots__ = ("args", "aux", "ex", "heads", "heads_done", "joined", "key", "new_aux", "numbers", "old", "outs", "pull",
+                 "rows", "train", "unused", "waiting")  # fmt: skip
 
     def __init__(self, ex: Executor, train: bool) -> None:
         self.ex, self.train = ex, train
@@ -69,6 +69,8 @@ class Run:
         self.heads: list[Any] | None = None
         self.old: list[Any] = []
         self.joined: list[_Joined] = []
+        self.unused: set[int] = set()  # the gradients that no update has used
+        self.numbers: dict[int, int] = {}  # of the gradient arrays, by id
 
     @property
     def step(self) -> Step:
@@ -124,6 +126,7 @@ class Run:
         ]
         if self._can_wait():
             self.waiting, self.heads, self.old = True, heads, old
+            self.unused = set(range(len(self.ex._wrt)))
             for a in (*self._targets(), *(self.ex.aux_arrays if self.train else ())):
                 a._set_pending(a.shape, a._dtype, self.flush)
         else:
@@ -189,7 +192,11 @@ class Run:
         entry, scalars, ctx = entry_for(op, arrays, attrs, weight)
         if ctx != self.ex._ctx:
             return False
-        number = next(k for k, g in enumerate(self._targets()) if g is grad)
+        if not self.numbers:
+            self.numbers = {id(g): k for k, g in enumerate(self._targets())}
+        number = self.numbers.get(id(grad))
+        if number is None:
+            return False
         contents = [t._data for t in tables]
         large = tuple([x.size >= MIN_SIZE for x in contents])
         assert self.args is not None
@@ -205,7 +212,8 @@ class Run:
             owned = t._owned
             t._set_pending(t.shape, t._dtype, self.flush)
             t._owned = owned
-        if len({j.update.grad for j in self.joined}) == len(self.ex._wrt):
+        self.unused.discard(number)
+        if not self.unused:
             self.flush()
         return True
 

@@ -23,7 +23,11 @@ def test_all_networks_are_recorded() -> None:
     assert list(GOLDEN) == list(CASES)
 
 
-@pytest.mark.parametrize("name", CASES)
+ALWAYS = {"mlp, momentum", "mlp, adam", "mlp, ftrl", "mlp, lamb", *(n for n in CASES if not n.startswith("mlp, "))}
+"""What runs in every run; the other optimizers are a slow sweep."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in ALWAYS else [pytest.mark.slow]) for n in CASES])
 def test_training_is_mxnets(name: str) -> None:
     found, want = run_case(mx, name), GOLDEN[name]
     np.testing.assert_allclose(found["losses"], want["losses"], rtol=1e-4, atol=1e-6)

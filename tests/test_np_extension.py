@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.numpy_face import cases, compare
-
-CASES = cases.chunks("npx", "linalg", "autograd")
+from tests.numpy_face import compare
 
 
-@pytest.mark.parametrize(("section", "codes"), CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize(("section", "codes"), compare.params("npx", "linalg", "autograd"))
 def test_as_mxnet(section: str, codes: list[str]) -> None:
     assert not compare.check(section, codes)

@@ -8,8 +8,10 @@ import json
 import math
 from typing import Any
 
+import pytest
+
 import symjax as mx
-from tests.numpy_face import record
+from tests.numpy_face import cases, record
 
 _LENIENT = "MXNet refuses; numpy's result is given"
 _FOR_BOOLS = [f"np.{f}" for f in ("abs(T)", "sign(T)", "square(T)", "sin(T)", "ceil(T)", "mod(T, T)", "remainder(T, T)",
@@ -46,6 +48,12 @@ MEANT: dict[str, str] = {
 @functools.cache
 def golden() -> dict[str, dict[str, Any]]:
     return json.loads(gzip.decompress(record.GOLDEN.read_bytes()))
+
+
+def params(*names: str) -> list[Any]:
+    """`cases.chunks` as pytest parameters: every third in every run, the others are slow sweeps."""
+    return [pytest.param(*value, id=key, marks=[pytest.mark.slow] if i % 3 else [])
+            for i, (key, value) in enumerate(cases.chunks(*names).items())]
 
 
 def check(section: str, codes: list[str]) -> list[str]:
