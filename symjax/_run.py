@@ -50,8 +50,8 @@ class Run:
     then reads the arrays as they are, as it does in MXNet.
     """
 
-    __slots__ = ("args", "aux", "ex", "heads", "heads_done", "joined", "key", "new_aux", "numbers", "old", "outs", "pull",
-                 "rows", "train", "unused", "waiting")  # fmt: skip
+    __slots__ = ("args", "aux", "ex", "heads", "heads_done", "joined", "key", "new_aux", "numbers", "old", "outs",
+                 "pull", "rows", "train", "unused", "waiting")  # fmt: skip
 
     def __init__(self, ex: Executor, train: bool) -> None:
         self.ex, self.train = ex, train

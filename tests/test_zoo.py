@@ -38,9 +38,6 @@ WRONG = {
 }  # fmt: skip
 """Recorded arrays in which real MXNet is wrong, or not reproducible: they must differ, and nothing else may."""
 
-LATER = {"deepfm_np": "_np_sum", "made_np_encoder": "_npi_add"}
-"""Models with operators that are not there yet, and one of them: the error must list it."""
-
 BETTER = {"bmxnet_mnist", "frcnn_face_r50", "lightened_moon", "mobilenet_channelwise"}
 """Models that real MXNet refuses and symjax runs."""
 
@@ -63,13 +60,6 @@ def sweep(names: list[str], tmp_path: Path, seconds: float) -> dict[str, dict[st
 
 
 def check(name: str, result: dict[str, str]) -> None:
-    if name in LATER:
-        from symjax.lowering.errors import UnknownOpError
-        from symjax.symbol import load
-
-        with pytest.raises(UnknownOpError, match=f" {LATER[name]}: "):
-            load(ZOO / name / f"{name}-symbol.json")
-        return
     assert (result["status"] == "better") == (name in BETTER), f"{name}: {result}"
     wrong = set(re.findall(r"(\S+) off by", result["detail"])) if result["status"] == "FAIL" else set()
     rest = re.sub(r"\S+ off by [^;]*(; )?", "", result["detail"]) if result["status"] == "FAIL" else ""

@@ -37,6 +37,9 @@ def channelwise_convolution(p: ChannelwiseConvolutionParams, data: Array, weight
     return conv._convolve(p, data, weight, bias)
 
 
+channelwise_convolution.variant(platform="cpu", when=conv._has_groups)(conv._convolve_groups)
+
+
 @op("CuDNNBatchNorm", params=norm.BatchNormV1Params, aux=("moving_mean", "moving_var"), outputs=norm._STATS,
     num_visible=norm._visible, infer_inputs=norm._infer_channels(1), infer_types=norm._float32_statistics,
     input_attrs=norm._MOVING, origin="MXNet 0.x with cuDNN")  # fmt: skip

@@ -29,7 +29,7 @@ def own_ops() -> list[Any]:
     """The package's operators: none that the user registered."""
     from symjax.lowering import registry
 
-    return [o for o in registry.all_ops() if o.rule.__module__.startswith("symjax.")]
+    return [o for o in registry.all_ops() if (o.rule.__module__ or "").startswith("symjax.")]
 
 
 def coverage() -> str:
