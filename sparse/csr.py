@@ -99,11 +99,11 @@ class CSR(Container):
 
         Its shape is (capacity of `columns.unique`, shape[0]).
         """
-        entries = None if self.columns is None else self.columns.by_column
-        if self.columns is None or entries is None:
+        columns = self.columns
+        if columns is None or columns.by_column is None:
             return None
-        room = self.columns.unique.shape[0]
-        rows = jnp.where(jnp.arange(self.capacity) < self.nnz, jnp.asarray(self.columns.inverse)[entries.order], room)
+        entries, room = columns.by_column, columns.unique.shape[0]
+        rows = jnp.where(jnp.arange(self.capacity) < self.nnz, jnp.asarray(columns.inverse)[entries.order], room)
         return CSR(jnp.asarray(self.data)[entries.order], entries.rows, entries.indptr, rows, (room, self.shape[0]))
 
     def column_index(self) -> RowIndex:

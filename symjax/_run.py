@@ -187,10 +187,10 @@ class Run:
         tables = [weight, *states]
         if not self.waiting or STATE.recording or op.eager or op.host or "key" in op.asks:
             return False
-        if any(pending_on(t) is not None or not is_plain(t) for t in tables) or not self._fits(op, arrays, attrs):
+        if any(pending_on(t) is not None or not is_plain(t) for t in tables):
             return False
         entry, scalars, ctx = entry_for(op, arrays, attrs, weight)
-        if ctx != self.ex._ctx:
+        if ctx != self.ex._ctx or not _fits(op, entry.params, arrays, attrs):
             return False
         if not self.numbers:
             self.numbers = {id(g): k for k, g in enumerate(self._targets())}
@@ -216,20 +216,6 @@ class Run:
         if not self.unused:
             self.flush()
         return True
-
-    def _fits(self, op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
-        """Whether an update surely runs: what does not is called at once, for its error to come from the call."""
-        weight, grad, *states = arrays
-        if any(t.shape != weight.shape for t in arrays[1:]) or grad._dtype != weight._dtype:
-            return False
-        stypes = tuple([t.stype for t in arrays])
-        if set(stypes) == {"default"}:
-            return True
-        stored = [t._data for t in (weight, *states) if t.stype != "default"]
-        if (is_by_value(op) and attrs.get("wd")) or not all(getattr(t, "full", False) for t in stored):
-            return False
-        entry, _, _ = entry_for(op, arrays, attrs, weight)
-        return decide(op, entry.params, stypes) is not None
 
     def flush(self) -> None:
         """Runs the pass with the updates that joined it."""
@@ -308,6 +294,20 @@ class Run:
         if pending_on(array) is self:
             array._set_data(value)
             array._owned = owned
+
+
+def _fits(op: Op, params: Any, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+    """Whether an update surely runs: what does not is called at once, for its error to come from the call."""
+    weight, grad, *states = arrays
+    if any(t.shape != weight.shape for t in arrays[1:]) or grad._dtype != weight._dtype:
+        return False
+    stypes = tuple([t.stype for t in arrays])
+    if set(stypes) == {"default"}:
+        return True
+    stored = [t._data for t in (weight, *states) if t.stype != "default"]
+    if (is_by_value(op) and attrs.get("wd")) or not all(getattr(t, "full", False) for t in stored):
+        return False
+    return decide(op, params, stypes) is not None
 
 
 def join_pass(op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
