@@ -12,7 +12,6 @@ import numpy as np
 from symjax.sparse.buckets import bucket, index_dtype, padded
 
 _MAX_TABLE = 1 << 25
-_tables: dict[int, np.ndarray] = {}
 
 
 @jax.tree_util.register_dataclass
@@ -60,25 +59,12 @@ def index_ids(ids: Any, n: int) -> RowIndex:
 def index_on_host(ids: np.ndarray, n: int) -> RowIndex:
     """Returns the index of ids in [0, n], of numpy arrays whose capacity comes from the ladder.
 
-    Sorting and looking up in a table of n places is several times faster than numpy's and XLA's unique with inverse.
+    Several times faster than numpy's and XLA's unique with inverse.
     """
     kind = index_dtype(n)
     flat = ids.reshape(-1).astype(kind, copy=False)
-    if is_crowded(flat.size, n):
-        seen = np.zeros(n + 1, bool)
-        seen[flat] = True
-        seen[n] = False
-        unique = np.flatnonzero(seen).astype(kind)
-    else:
-        ordered = np.sort(flat)
-        keep = np.empty(ordered.shape, bool)
-        keep[:1] = True
-        np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
-        unique = ordered[keep]
-        if unique.size and unique[-1] == n:
-            unique = unique[:-1]
-    room = bucket(len(unique))
-    return RowIndex(padded(unique, room, n), _places(unique, flat, n, room).reshape(ids.shape))
+    unique, places = _by_table(flat, n) if is_crowded(flat.size, n) else _by_sorting(flat, n)
+    return RowIndex(padded(unique, bucket(len(unique)), n), places.reshape(ids.shape))
 
 
 def is_crowded(count: int, n: int) -> bool:
@@ -86,18 +72,41 @@ def is_crowded(count: int, n: int) -> bool:
     return count * 8 > n and n <= _MAX_TABLE
 
 
-def _places(unique: np.ndarray, ids: np.ndarray, n: int, room: int) -> np.ndarray:
-    if n > _MAX_TABLE:
-        at = np.searchsorted(unique, ids).astype(np.int32)
-        return np.where(ids == n, np.int32(room), at)
-    table = _tables.get(n)
-    if table is None:
-        if len(_tables) >= 8:
-            _tables.clear()
-        table = _tables[n] = np.empty(n + 1, np.int32)  # pages are taken as they are touched
+def _by_table(flat: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    seen = np.zeros(n + 1, bool)
+    seen[flat] = True
+    seen[n] = False
+    unique = np.flatnonzero(seen).astype(flat.dtype)
+    table = np.empty(n + 1, np.int32)
     table[unique] = np.arange(len(unique), dtype=np.int32)
-    table[n] = room
-    return table[ids]
+    table[n] = bucket(len(unique))
+    return unique, table[flat]
+
+
+def _by_sorting(flat: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sorts ids that carry their positions in the low bits: one pass of what numpy sorts fastest."""
+    count = flat.size
+    bits = count.bit_length()
+    if n.bit_length() + bits > 63:
+        unique, places = np.unique(flat, return_inverse=True)
+        places = places.astype(np.int32)
+    else:
+        keys = flat.astype(np.int64)
+        keys <<= bits
+        keys |= np.arange(count)
+        keys.sort()
+        ordered = (keys >> bits).astype(flat.dtype)
+        keys &= (1 << bits) - 1
+        first = np.empty(count, bool)
+        first[:1] = True
+        np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+        unique = ordered[first]
+        places = np.empty(count, np.int32)
+        places[keys] = np.cumsum(first, dtype=np.int32) - np.int32(1)
+    if unique.size and unique[-1] == n:  # padding: its place is beyond the last
+        unique = unique[:-1]
+        places[flat == n] = bucket(len(unique))
+    return unique, places
 
 
 def merge(parts: list[RowIndex], n: int, on_host: bool) -> RowIndex:
