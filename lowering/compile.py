@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from symjax.lowering.cpu import compiler_options
 from symjax.lowering.errors import MXNetError
 from symjax.lowering.graph import Graph, Node
 from symjax.lowering.host import take_error
@@ -53,12 +54,13 @@ class Program:
         # A shape that depends on values is known only while running: such a graph runs node by node.
         self.eager = any(n.op is not None and n.op.eager for n in graph.nodes)
         self.calls_host = any(n.op is not None and n.op.host for n in graph.nodes)
+        self.options = compiler_options(graph, platform)
         self.forward = self.compiled(self._forward, static_argnums=(3,))
         self.steps: dict[Any, Step] = {}
 
     def compiled(self, f: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         """Returns a function of this program as it runs: compiled if it can be, its operators' exceptions told."""
-        made = f if self.eager else jax.jit(f, **options)
+        made = f if self.eager else jax.jit(f, compiler_options=self.options, **options)
         return reporting(made) if self.calls_host else made
 
     def _forward(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> Any:
@@ -174,7 +176,9 @@ class Step:
         """
         found = self._updating.get(updates)
         if found is None:
-            found = self._updating[updates] = jax.jit(functools.partial(self._update, updates), donate_argnums=0)
+            found = self._updating[updates] = jax.jit(
+                functools.partial(self._update, updates), donate_argnums=0, compiler_options=self.program.options
+            )
         return found
 
     def _update(

@@ -15,6 +15,7 @@ from jax import Array, lax
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._grouped import MOST_GROUPS, Shifts, by_group, depthwise
 from symjax.lowering.ops._nn import Layout, along, batch_from_output, check_rank, layout_for, per_axis, sum_dtype
+from symjax.lowering.ops._pointwise import pointwise
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -172,6 +173,20 @@ def _has_groups(p: _AnyParams, avals: Sequence[Any]) -> bool:
     return p.num_group <= MOST_GROUPS or p.num_group == avals[0].shape[_window(p).layout.channel]
 
 
+def _has_one_tap(p: _AnyParams, avals: Sequence[Any]) -> bool:
+    x = avals[0]
+    return (p.num_group == 1 and math.prod(p.kernel) == 1 and not any(p.pad) and math.prod(x.shape) > 0
+            and jnp.issubdtype(x.dtype, jnp.floating))  # fmt: skip
+
+
+def _convolve_one_tap(
+    p: ConvolutionParams | ConvolutionV1Params, data: Array, weight: Array, bias: Array | None = None
+) -> Array:
+    """Convolution of one tap, as fast as it gets on the CPU."""
+    w = _checked_window(p, data)
+    return _add_bias(w, pointwise(data, weight, w.stride, w.layout.channel), bias).astype(data.dtype)
+
+
 def _add_bias(w: _Window, out: Array, bias: Array | None) -> Array:
     return out if bias is None else out + along(bias.astype(out.dtype), w.layout.channel, out.ndim)
 
@@ -194,6 +209,7 @@ def convolution(p: ConvolutionParams, data: Array, weight: Array, bias: Array | 
 
 
 convolution.variant(platform="cpu", when=_has_groups)(_convolve_groups)
+convolution.variant(platform="cpu", when=_has_one_tap)(_convolve_one_tap)
 
 
 @op("Convolution_v1", params=ConvolutionV1Params, inputs=_inputs, all_inputs=("data", "weight", "bias"),
@@ -204,6 +220,7 @@ def convolution_v1(p: ConvolutionV1Params, data: Array, weight: Array, bias: Arr
 
 
 convolution_v1.variant(platform="cpu", when=_has_groups)(_convolve_groups)
+convolution_v1.variant(platform="cpu", when=_has_one_tap)(_convolve_one_tap)
 
 
 def _deconvolution_pad(p: DeconvolutionParams, w: _Window,
