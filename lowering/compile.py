@@ -11,7 +11,7 @@ import collections
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -22,8 +22,11 @@ from symjax.lowering.cpu import compiler_options
 from symjax.lowering.errors import MXNetError
 from symjax.lowering.graph import Graph, Node
 from symjax.lowering.host import take_error
+from symjax.lowering.layout import Layout
+from symjax.lowering.mirror import mirrored
+from symjax.lowering.parts import lower_parts
 from symjax.lowering.row_gradients import GradientPlan, TouchedRows, converters, stored
-from symjax.lowering.trace import lower_graph, needs_key
+from symjax.lowering.trace import LoweredFn, lower_graph, needs_key
 from symjax.sparse.elementwise import at_stored
 from symjax.sparse.rules import DENSE, ROWS, dense, stype_of
 from symjax.sparse.unique import RowIndex
@@ -42,17 +45,26 @@ class Program:
     """The compiled functions of one graph on one platform.
 
     Arguments and auxiliary states are tuples in the graph's order; `key` is the data of a random key (uint32[2]), None
-    where `needs_key` is False.
+    where `needs_key` is False. On a mesh the arrays keep their `layout`. A graph with nodes on several `devices` runs
+    as one compiled call for each part, and updates do not join it.
     """
 
     def __init__(
-        self, graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None
-    ) -> None:
-        self.graph, self.out_shapes, self.platform = graph, out_shapes, platform
-        self.fn = lower_graph(graph, out_shapes=out_shapes, platform=platform)
+        self, graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None,
+        layout: Layout | None = None, devices: Mapping[Node, Any] | None = None,
+        mirrored: Collection[Node] = (),
+    ) -> None:  # fmt: skip
+        self.graph, self.out_shapes, self.platform, self.layout = graph, out_shapes, platform, layout
+        if devices is None:
+            self.fn = lower_graph(graph, out_shapes=out_shapes, platform=platform, mirrored=mirrored)
+        else:
+            self.fn = lower_parts(graph, devices, out_shapes=out_shapes, platform=platform, mirrored=mirrored)
+        self.homes = None if devices is None else [devices[n] for n in graph.arguments]
+        if layout is not None:
+            self.fn = _keeping(layout, self.fn)
         self.needs_key = needs_key(graph)
         # A shape that depends on values is known only while running: such a graph runs node by node.
-        self.eager = any(n.op is not None and n.op.eager for n in graph.nodes)
+        self.eager = devices is not None or any(n.op is not None and n.op.eager for n in graph.nodes)
         self.calls_host = any(n.op is not None and n.op.host for n in graph.nodes)
         self.options = compiler_options(graph, platform)
         self.forward = self.compiled(self._forward, static_argnums=(3,))
@@ -153,6 +165,10 @@ class Step:
         grads = []
         for i, plan, part, add, before in zip(self.wrt, self.plans, parts, self.add, old, strict=True):
             grad = part if plan.way == plan.stype == DENSE else plan.gradient(args[i], (rows or {}).get(i), part)
+            if self.program.layout is not None:
+                grad = self.program.layout.like(i, grad)
+            elif self.program.homes is not None:
+                grad = jax.device_put(grad, self.program.homes[i])  # zeros are made anywhere
             # sparse sums are made by who called, who sees how many rows there are
             grads.append(before + grad if add and plan.stype == DENSE else grad)
         return grads
@@ -203,7 +219,10 @@ class Step:
             arrays[0] = values[0]
             for position, value in zip(u.aux, values[u.n_out :], strict=False):
                 arrays[position] = value
-            results.append([arrays[0], *arrays[2:]])
+            changed = [arrays[0], *arrays[2:]]
+            if self.program.layout is not None:
+                changed = [self.program.layout.like(self.wrt[u.grad], x) for x in changed]
+            results.append(changed)
         # buffers are reused in the order of the results: gradients would take those of the tables
         return results, (outs, new_aux, grads)
 
@@ -258,22 +277,41 @@ class _Signed:
         )
 
 
-def program_for(graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None) -> Program:
+def _keeping(layout: Layout, fn: LoweredFn) -> LoweredFn:
+    """Returns the function with its results laid out."""
+
+    @functools.wraps(fn)
+    def run(*args: Any) -> Any:
+        return layout.results(*fn(*args))
+
+    return run
+
+
+def program_for(
+    graph: Graph, out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]], platform: str | None,
+    layout: Layout | None = None, devices: Mapping[Node, Any] | None = None,
+) -> Program:  # fmt: skip
     """Returns the program of a graph, made once for all graphs that compute the same.
 
     Args:
       graph: the graph.
       out_shapes: inferred shapes of the nodes whose rules ask for them.
       platform: "cpu", "cuda", "rocm", "tpu", or None.
+      layout: the shardings of arguments, auxiliary states and outputs on a mesh.
+      devices: the device of each node, where they are not all on one.
+
+    Whether nodes are mirrored (see `lowering.mirror`) is decided now.
     """
+    repeated = mirrored(graph)
     shapes = tuple((graph.index[n], s) for n, s in sorted(out_shapes.items(), key=lambda kv: graph.index[kv[0]]))
-    key = (_Signed(graph.signature), shapes, platform)
+    where = None if devices is None else tuple([devices[n] for n in graph.nodes])
+    key = (_Signed(graph.signature), shapes, platform, layout, where, frozenset(graph.index[n] for n in repeated))
     with _lock:
         found = _programs.get(key)
         if found is not None:
             _programs.move_to_end(key)
             return found
-        found = _programs[key] = Program(graph, out_shapes, platform)
+        found = _programs[key] = Program(graph, out_shapes, platform, layout, devices, repeated)
         while len(_programs) > _LIMIT:
             _programs.popitem(last=False)
         return found

@@ -10,6 +10,7 @@ import jax
 
 from symjax.lowering.errors import BindError, MXNetError
 from symjax.lowering.graph import Graph, Node
+from symjax.lowering.mirror import checkpointed, kept
 from symjax.lowering.subgraph import subgraphs_of
 from symjax.sparse.row_sparse import Located
 from symjax.sparse.rules import apply, stype_of, without_cast
@@ -38,6 +39,8 @@ def lower_graph(
     out_shapes: Mapping[Node, tuple[tuple[int, ...], ...]] | None = None,
     platform: str | None = None,
     whole: Graph | None = None,
+    mirrored: Collection[Node] = (),
+    numbers: Mapping[Node, int] | None = None,
 ) -> LoweredFn:
     """Returns the pure function of a graph.
 
@@ -46,26 +49,38 @@ def lower_graph(
       out_shapes: inferred output shapes of the nodes whose ops ask for them (see `needs_shapes`).
       platform: "cpu", "cuda", "rocm" or "tpu" to use that platform's rule variants; None for portable rules.
       whole: a graph that this one is a part of: random numbers are then those that the node draws there.
+      mirrored: nodes whose results are not kept for the gradient but computed again (see `lowering.mirror`).
+      numbers: for each operator which random numbers it draws; by default its place in the graph.
 
     Arguments may be containers (`symjax.sparse`): each op gets the rule for the storage types that reach it.
 
     The function applies rules under `jax.enable_x64(True)`, so that dtypes are MXNet's whatever the user's setting.
     `key` may be None for graphs that draw no random numbers (see `needs_key`).
     """
-    index = (whole or graph).index
+    index = (whole or graph).index if numbers is None else numbers
     steps = [_step(n, index[n], out_shapes or {}) for n in graph.nodes if n.op is not None]
     arguments, aux_states = graph.arguments, graph.aux_states
 
-    def run(
-        args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool, located: Mapping[tuple[Node, int], Any] = {},
-        uncast: Collection[Node] = (),
+    def outputs(
+        args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool, located: Mapping[tuple[Node, int], Any],
+        uncast: Collection[Node], naming: bool,
     ) -> tuple[list[Any], list[Any]]:
         env: dict[Node, Sequence[Any]] = {n: (v,) for n, v in zip(arguments, args, strict=True)}
         env.update((n, (v,)) for n, v in zip(aux_states, aux, strict=True))
         with jax.enable_x64(True):
             for s in steps:
                 _apply(s, env, key, train, platform, located, s.node in uncast)
+                if naming and s.node not in mirrored:
+                    env[s.node] = kept(env[s.node])
         return [env[e.node][e.index] for e in graph.outputs], [env[n][0] for n in aux_states]
+
+    def run(
+        args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool, located: Mapping[tuple[Node, int], Any] = {},
+        uncast: Collection[Node] = (),
+    ) -> tuple[list[Any], list[Any]]:
+        if not (mirrored and train):
+            return outputs(args, aux, key, train, located, uncast, False)
+        return checkpointed(lambda a, b, k: outputs(a, b, k, train, located, uncast, True), mirrored)(args, aux, key)
 
     return run
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from symjax._mesh import Placement
 from symjax.context import Context
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
@@ -38,8 +39,9 @@ class Bound:
     outputs: list[tuple[tuple[int, ...], Any]]
     out_shapes: dict[Node, tuple[tuple[int, ...], ...]]
     storage: Storage
+    place: Placement
 
-    def reshaped(self, symbol: Symbol, ctx: Context, partial: bool, up: bool, shapes: Mapping[str, Any]) -> Bound:
+    def reshaped(self, symbol: Symbol, partial: bool, up: bool, shapes: Mapping[str, Any]) -> Bound:
         """The arrays for other input shapes; see `Executor.reshape`."""
         graph = symbol._graph
         names = [n.name for n in graph.arguments]
@@ -52,18 +54,19 @@ class Bound:
         found.check()
         args, grads, aux = [], [], []
         for n, a, g in zip(graph.arguments, self.args, self.grads, strict=True):
-            args.append(_resize(n, a, found, partial or n.name in shapes, up, ctx))
-            grads.append(g if g is None or args[-1] is a else zeros(args[-1].shape, g._dtype, ctx, g.stype))
+            args.append(_resize(n, a, found, partial or n.name in shapes, up, self.place))
+            grads.append(g if g is None or args[-1] is a else zeros(args[-1].shape, g._dtype, self.place(n), g.stype))
         for n, a in zip(graph.aux_states, self.aux, strict=True):
-            aux.append(_resize(n, a, found, partial, up, ctx))
-        return Bound(args, grads, aux, self.reqs, *_outputs(graph, found, types, args, aux), self.storage)
+            aux.append(_resize(n, a, found, partial, up, self.place))
+        return Bound(args, grads, aux, self.reqs, *_outputs(graph, found, types, args, aux), self.storage, self.place)
 
 
 def _not_a_context(ctx: Any) -> str:
     return f"Context type error: expected a Context such as mx.cpu() or mx.gpu(0), got {ctx!r:.100}"
 
 
-def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any) -> Bound:
+def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any,
+                group2ctx: Any = None) -> Bound:
     """Checks given arrays; see `symjax.executor.bind`."""
     if not isinstance(ctx, Context):
         raise TypeError(_not_a_context(ctx))
@@ -83,7 +86,22 @@ def bind_arrays(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: A
             raise ShapeError(f"gradient array of {n!r}: expected shape {a.shape}, got {g.shape}")
     storage = infer_storage(graph, {n: a.stype for n, a in zip(graph.arguments, given_args, strict=True)})
     _report(storage, shapes, types)
-    return Bound(given_args, grads, given_aux, reqs, *_outputs(graph, shapes, types, given_args, given_aux), storage)
+    place = Placement(graph, ctx, group2ctx)
+    if ctx.spans:
+        for n, a, g in [*zip(graph.arguments, given_args, grads, strict=True),
+                        *((n, a, None) for n, a in zip(graph.aux_states, given_aux, strict=True))]:
+            for x in (a, g):
+                _lay(x, place(n, a.shape))
+    outs = _outputs(graph, shapes, types, given_args, given_aux)
+    return Bound(given_args, grads, given_aux, reqs, *outs, storage, place)
+
+
+def _lay(array: NDArray | None, ctx: Context) -> None:
+    """Moves the contents of an array that is bound to a mesh there."""
+    if array is not None:
+        value = to_device(array._data, ctx)
+        array._ctx = ctx
+        array._set_data(value)
 
 
 def _report(storage: Storage, shapes: Inferred[Any], types: Inferred[str]) -> None:
@@ -110,6 +128,8 @@ def simple_bind_arrays(
     shared_arg_names: Any,
     shared_buffer: Any,
     shapes: Mapping[str, Any],
+    group2ctx: Any = None,
+    batch: Mapping[str, int] | None = None,
 ) -> Bound:
     """Infers and allocates; see `symjax.executor.simple_bind`."""
     if not isinstance(ctx, Context):
@@ -141,14 +161,18 @@ def simple_bind_arrays(
         )
     share: set[str] = set(shared_arg_names or ())
     _report(storage, found, types)
-    args = [_shared(n, found, types, storage, ctx, share, shared_buffer) for n in graph.arguments]
+    place = Placement(graph, ctx, group2ctx, batch)
+    args = [_shared(n, found, types, storage, place, share, shared_buffer) for n in graph.arguments]
     of_grads = storage.gradients(graph.arguments)
     grads = [
-        zeros(a.shape, a._dtype, ctx, of_grads[n]) if r != "null" else None
+        zeros(a.shape, a._dtype, place(n), of_grads[n]) if r != "null" else None
         for n, a, r in zip(graph.arguments, args, reqs, strict=True)
     ]
-    aux = [zeros(_known(found[Entry(n, 0)]), types[Entry(n, 0)] or "float32", ctx) for n in graph.aux_states]
-    return Bound(args, grads, aux, reqs, *_outputs(graph, found, types, args, aux), storage)
+    aux = []
+    for n in graph.aux_states:
+        shape = _known(found[Entry(n, 0)])
+        aux.append(zeros(shape, types[Entry(n, 0)] or "float32", place(n, shape)))
+    return Bound(args, grads, aux, reqs, *_outputs(graph, found, types, args, aux), storage, place)
 
 
 def _shared(
@@ -156,7 +180,7 @@ def _shared(
     shapes: Inferred[Any],
     types: Inferred[str],
     storage: Storage,
-    ctx: Context,
+    place: Placement,
     share: set[str],
     buffer: dict[str, NDArray] | None,
 ) -> NDArray:
@@ -166,7 +190,7 @@ def _shared(
         same = old is not None and old.shape == shape and old._dtype.name == dtype and old.stype == stype
         if old is not None and same and (not share or n.name in share):
             return old
-    made = zeros(shape, dtype, ctx, stype)
+    made = zeros(shape, dtype, place(n, shape), stype)
     if buffer is not None and n.name not in buffer:
         buffer[n.name] = made
     return made
@@ -263,7 +287,7 @@ def _arrays(what: str, given: Any, names: list[str], *, missing: bool) -> list[A
     return arrays
 
 
-def _resize(n: Node, old: NDArray, found: Inferred[Any], allowed: bool, up: bool, ctx: Context) -> NDArray:
+def _resize(n: Node, old: NDArray, found: Inferred[Any], allowed: bool, up: bool, place: Placement) -> NDArray:
     name, shape = n.name, found[Entry(n, 0)]
     if old.shape == shape:
         return old
@@ -281,9 +305,10 @@ def _resize(n: Node, old: NDArray, found: Inferred[Any], allowed: bool, up: bool
                 f"making a big executor and then a smaller one is cheaper; otherwise set "
                 f"allow_up_sizing=True"
             )
-        return zeros(shape, old._dtype, ctx, old.stype)
+        return zeros(shape, old._dtype, place(n, shape), old.stype)
     if old.stype != "default":
-        return zeros(shape, old._dtype, ctx, old.stype)
+        return zeros(shape, old._dtype, place(n, shape), old.stype)
+    ctx = place(n, shape)
     with jax.enable_x64(True):
-        return NDArray._from_jax(old._data.reshape(-1)[: math.prod(shape)].reshape(shape), ctx)
+        return NDArray._from_jax(to_device(old._data.reshape(-1)[: math.prod(shape)].reshape(shape), ctx), ctx)
 

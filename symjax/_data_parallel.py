@@ -114,6 +114,7 @@ def bind_sharing(
     shared: Executor | None = None,
     group2ctx: Any = None,
     alike: Collection[str] = (),
+    batch: Mapping[str, int] | None = None,
 ) -> Executor:
     """Binds a symbol to new arrays, and to the parameters, gradients and auxiliary states of another executor.
 
@@ -123,12 +124,13 @@ def bind_sharing(
       params: the arguments that are taken from `shared`, with their gradients.
       shared: the other executor.
       alike: arguments that are taken from it where they fit.
+      batch: the batch axis of each input, which a mesh divides.
 
     Raises:
       BindError: `shared` lacks a parameter.
       ShapeError: a parameter has another shape or type there.
     """
-    bound = simple_bind_arrays(symbol, ctx, grad_req, types, None, None, None, shapes)
+    bound = simple_bind_arrays(symbol, ctx, grad_req, types, None, None, None, shapes, group2ctx, batch)
     if shared is not None:
         have, grads, aux = shared.arg_dict, shared.grad_dict, shared.aux_dict
         for i, name in enumerate(symbol.list_arguments()):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -44,6 +45,8 @@ class Context:
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared", 6: "tpu"}
     devstr2type: ClassVar[dict[str, int]] = {name: number for number, name in devtype2str.items()}
     _default_ctx = _Current()
+    spans: ClassVar[bool] = False
+    """Whether it stands for several devices: see `symjax._mesh.MeshContext`."""
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
         if isinstance(device_type, Context):
@@ -99,6 +102,10 @@ class Context:
             device = _jax_device(self.device_type, self.device_id)
             self._where = _platform(device), device
         return self._where
+
+    def layout(self, shape: Sequence[int]) -> jax.sharding.Sharding:
+        """Returns the JAX sharding of an array of some shape: all of it on the device."""
+        return jax.sharding.SingleDeviceSharding(self.jax_device)
 
     def empty_cache(self) -> None:
         """Does nothing: JAX's allocator returns memory by itself."""

@@ -8,18 +8,22 @@ residuals, from which `backward()` goes on. MXNet's own engine is asynchronous t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from symjax._bind import Bound, bind_arrays, simple_bind_arrays, zeros
+from symjax._mesh import MeshContext, as_context
 from symjax._run import Run
 from symjax.context import Context
 from symjax.lowering.compile import Program, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
+from symjax.lowering.layout import Layout
 from symjax.lowering.row_gradients import plan_gradients
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import class_of, to_device, wrap
@@ -43,19 +47,22 @@ def bind(
 
     Args:
       symbol: the symbol.
-      ctx: the context to run on.
+      ctx: the context to run on; a `jax.sharding.Mesh` runs on all its devices, and arrays move there.
       args: arguments as a list in list_arguments order, or a dict by name (further names are ignored).
       args_grad: arrays that receive gradients, as a list (None: no gradient) or dict.
       grad_req: "write", "add" or "null" for all, or a list or dict of them (names not in a dict: "null").
       aux_states: auxiliary states as a list or dict.
-      group2ctx, shared_exec: accepted; XLA places and shares memory by itself.
+      group2ctx: contexts by name: an operator of the attribute `ctx_group` runs there, others on `ctx`.
+      shared_exec: accepted; XLA shares memory by itself.
 
     Raises:
       ValueError: a name is missing, a list has the wrong length, a grad_req is unknown.
       TypeError: something is not an NDArray or a Context.
       MXNetError: shapes or dtypes do not fit the graph.
     """
-    return Executor(bind_arrays(symbol, ctx, args, args_grad, grad_req, aux_states), symbol, ctx, grad_req, group2ctx)
+    ctx = as_context(ctx)
+    bound = bind_arrays(symbol, ctx, args, args_grad, grad_req, aux_states, group2ctx)
+    return Executor(bound, symbol, ctx, grad_req, group2ctx)
 
 
 def simple_bind(
@@ -74,18 +81,22 @@ def simple_bind(
 
     Args:
       symbol: the symbol.
-      ctx: the context to run on.
+      ctx: the context to run on; a `jax.sharding.Mesh` lays variables over its devices as their `__sharding__`
+        attributes say, and others whole on each.
       grad_req: as for `bind`.
       type_dict: dtypes by name; float32 is taken for what stays unknown.
       stype_dict: storage types by name; others are `Variable(stype=)`'s, or "default". Gradient arrays get the types
         that inference finds.
+      group2ctx: as for `bind`; the arrays of variables with the attribute are made there.
       shared_arg_names, shared_buffer: arguments to take from (and put into) a dict of arrays, where they fit.
       **kwargs: shapes by name; names that are no arguments are ignored.
 
     Raises:
       MXNetError: a shape cannot be decided (the arguments are named), or contradicts another.
     """
-    bound = simple_bind_arrays(symbol, ctx, grad_req, type_dict, stype_dict, shared_arg_names, shared_buffer, kwargs)
+    ctx = as_context(ctx)
+    bound = simple_bind_arrays(
+        symbol, ctx, grad_req, type_dict, stype_dict, shared_arg_names, shared_buffer, kwargs, group2ctx)
     return Executor(bound, symbol, ctx, grad_req, group2ctx)
 
 
@@ -104,7 +115,10 @@ class Executor:
         self.aux_arrays: list[NDArray] = handle.aux
         self.grad_arrays: list[NDArray | None] = handle.grads
         self._graph: Graph = symbol._graph
-        self._program: Program = program_for(self._graph, handle.out_shapes, ctx.platform)
+        self._layout = self._laid_out() if ctx.spans else None
+        self._devices = handle.place.devices
+        self._program: Program = program_for(
+            self._graph, handle.out_shapes, ctx.platform, self._layout, self._devices)
         self._wrt = tuple(
             i
             for i, (r, a) in enumerate(zip(handle.reqs, handle.args, strict=True))
@@ -130,6 +144,18 @@ class Executor:
             for (s, t), stype in zip(handle.outputs, storage.outputs(), strict=True)
         ]
 
+    def _laid_out(self) -> Layout:
+        """The shardings of the arrays on a mesh."""
+        bound, batch, ctx = self._bound, self._bound.place.data_axis, self._ctx
+        assert isinstance(ctx, MeshContext)
+        outs: list[Any] = []
+        for e, (shape, _) in zip(self._graph.outputs, bound.outputs, strict=True):
+            axis = (e.node.attrs.get("__layout__") or "N").find("N")
+            outs.append(MeshContext(ctx.mesh, PartitionSpec(*[None] * axis, batch)).layout(shape)
+                        if batch and axis >= 0 else None)
+        args, aux = (tuple([_layout(a) for a in arrays]) for arrays in (bound.args, bound.aux))
+        return Layout(args, aux, tuple(outs))
+
     def _indexing(self) -> list[NDArray]:
         """The csr arguments that the program goes through by columns."""
         nodes = {self._graph.nodes[s.index[0]] for p in self._plans for s in p.sites}
@@ -146,22 +172,22 @@ class Executor:
     def outputs(self) -> list[NDArray]:
         return self._outputs
 
-    @property
+    @cached_property
     def arg_dict(self) -> dict[str, NDArray]:
         """Arguments by name. Raises ValueError if two have one name."""
         return _by_name(self._symbol.list_arguments(), self.arg_arrays, "arguments")
 
-    @property
+    @cached_property
     def grad_dict(self) -> dict[str, NDArray | None]:
         """Gradient arrays by argument name, None where none is kept."""
         return _by_name(self._symbol.list_arguments(), self.grad_arrays, "arguments")
 
-    @property
+    @cached_property
     def aux_dict(self) -> dict[str, NDArray]:
         """Auxiliary states by name."""
         return _by_name(self._symbol.list_auxiliary_states(), self.aux_arrays, "auxiliary_states")
 
-    @property
+    @cached_property
     def output_dict(self) -> dict[str, NDArray]:
         """Outputs by name."""
         return _by_name(self._symbol.list_outputs(), self.outputs, "outputs")
@@ -269,7 +295,7 @@ class Executor:
         Raises:
           MXNetError: a change needs one of the two permissions.
         """
-        bound = self._bound.reshaped(self._symbol, self._ctx, partial_shaping, allow_up_sizing, kwargs)
+        bound = self._bound.reshaped(self._symbol, partial_shaping, allow_up_sizing, kwargs)
         return Executor(bound, self._symbol, self._ctx, self._grad_req, self._group2ctx)
 
     def copy_params_from(
@@ -315,7 +341,8 @@ class Executor:
         nodes = [n for n in self._graph.nodes if n.op is not None]
         if self._inside is None:
             inside = Graph([e for n in nodes for e in n.entries()])
-            self._inside = inside, program_for(inside, dict(self._bound.out_shapes), self._ctx.platform)
+            shapes = dict(self._bound.out_shapes)
+            self._inside = inside, program_for(inside, shapes, self._ctx.platform, devices=self._devices)
         inside, program = self._inside
         by_node = dict(zip(self._graph.arguments, self.arg_arrays, strict=True))
         by_node.update(zip(self._graph.aux_states, self.aux_arrays, strict=True))
@@ -356,6 +383,11 @@ class Executor:
         return f"<table><tr><th>argument</th><th>shape</th><th>dtype</th><th>grad_req</th></tr>{rows}</table>"
 
 
+def _layout(array: NDArray) -> NamedSharding:
+    assert isinstance(array.context, MeshContext)
+    return array.context.layout(array.shape)
+
+
 class _Name(str):
     """A name given to a monitor callback. MXNet gives bytes there, which callbacks decode."""
 
@@ -369,7 +401,7 @@ def copy_into(target: NDArray, value: Any) -> None:
         if isinstance(value, NDArray):
             if value.stype != target.stype:
                 value = value.tostype(target.stype)
-            same_place = value._ctx == target._ctx
+            same_place = value._ctx == target._ctx and not target.context.spans  # on a mesh the layouts may differ
             data = value._data
         else:
             same_place, data = False, value

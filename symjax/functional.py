@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from symjax.lowering.errors import BindError, MXNetError, did_you_mean
 from symjax.lowering.graph import Entry, Graph, Node
 from symjax.lowering.infer import Inferred, infer_shapes, infer_types
+from symjax.lowering.layout import check_divides, kept, shardings
+from symjax.lowering.mirror import mirrored
 from symjax.lowering.trace import lower_graph, needs_shapes
 from symjax.sparse.taps import WatchedTable, read_watched
 from symjax.util import is_np_shape
@@ -44,6 +47,7 @@ def lower(
     inputs: Sequence[str] | None = None,
     platform: str | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    mesh: Mesh | None = None,
     **more_shapes: tuple[int, ...],
 ) -> Lowered:
     """Lowers a symbol to a pure function that jit, grad, vmap and sharding work on.
@@ -57,6 +61,8 @@ def lower(
         default those in `shapes`, the labels, and what `arg_params` lacks.
       platform: lower for "cpu", "cuda", "rocm" or "tpu" in particular; None for rules that run everywhere.
       shapes: shapes of inputs. Parameters that are not given are then made as zeros of the inferred shapes.
+      mesh: lay parameters and auxiliary states over a device mesh: as their `__sharding__` attributes say, others whole
+        on each device. The function keeps variables with the attribute so, inputs too.
       **more_shapes: the same, as keywords.
 
     Returns:
@@ -81,7 +87,22 @@ def lower(
     given = {**(arg_params or {}), **(aux_params or {})}
     fed = _feeds(graph, given, shapes, inputs)
     params, aux = _values(graph, given, fed, shapes, dtypes or {})
-    return Lowered(function_of(graph, fed, platform), params, aux)
+    if mesh is not None:
+        params, aux = _laid_out(graph, mesh, params), _laid_out(graph, mesh, aux)
+    return Lowered(function_of(graph, fed, platform, mesh), params, aux)
+
+
+def _laid_out(graph: Graph, mesh: Mesh, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns values of variables on a mesh."""
+    found, asked = {}, shardings(graph, mesh)
+    nodes = {n.name: n for n in graph.inputs}
+    with jax.enable_x64(True):
+        for name, value in values.items():
+            there = asked.get(nodes[name])
+            if there is not None:
+                check_divides(nodes[name], there.spec, mesh, _shape(value))
+            found[name] = jax.device_put(value, there or NamedSharding(mesh, PartitionSpec()))
+    return found
 
 
 def _graph_of(symbol: Any) -> Graph:
@@ -157,12 +178,14 @@ def _array(value: Any) -> Any:
         return jnp.asarray(np.asarray(data))
 
 
-def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None) -> Callable[..., Any]:
+def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None,
+                mesh: Mesh | None = None) -> Callable[..., Any]:
     """The pure function of a graph that is called with the arguments `fed`, as `lower` returns it."""
     arguments, aux_states = graph.arguments, graph.aux_states
     labels = label_nodes(graph)
     shaped = needs_shapes(graph)
-    fixed = None if shaped else lower_graph(graph, platform=platform)
+    repeated, asked = mirrored(graph), {} if mesh is None else shardings(graph, mesh)
+    fixed = None if shaped else lower_graph(graph, platform=platform, mirrored=repeated)
 
     def fn(
         params: Mapping[str, Any],
@@ -181,7 +204,7 @@ def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None
         for n in arguments:
             value = inputs.get(n.name) if n.name in fed else _take(params, n.name, "params")
             if value is not None:
-                values[n] = _operand(value, n.name)
+                values[n] = kept(_operand(value, n.name), asked.get(n))
         states = [_operand(_take(aux, n.name, "aux"), n.name) for n in aux_states]
         given = {**{n: _watched(v) for n, v in values.items()}, **dict(zip(aux_states, states, strict=True))}
         found: Any = {}
@@ -191,7 +214,7 @@ def function_of(graph: Graph, fed: AbstractSet[str], platform: str | None = None
             for n in open_:
                 values[n] = _stand_in(n, labels, shapes)
             found = {n: tuple(shapes.values[n]) for n in shaped}
-            run = fixed or lower_graph(graph, platform=platform, out_shapes=found)
+            run = fixed or lower_graph(graph, platform=platform, out_shapes=found, mirrored=repeated)
         else:
             run = fixed
         try:

@@ -266,11 +266,11 @@ def sentences(mx: Any, steps: int = STEPS) -> Iterator[Any]:
             provide_label=[mx.io.DataDesc("softmax_label", (BATCH, length))])
 
 
-def bucketing_module(mx: Any, optimizer: str = "adam", **options: Any) -> Any:
+def bucketing_module(mx: Any, optimizer: str = "adam", context: Any = None, **options: Any) -> Any:
     """Ready to run `sentences`."""
     longest = max(LENGTHS)
     module = mx.mod.BucketingModule(lambda n: (unrolled(mx, n), ("data",), ("softmax_label",)),
-                                    default_bucket_key=longest)
+                                    default_bucket_key=longest, context=context or mx.cpu())
     shapes: dict[str, Any] = {"data": (BATCH, longest), "softmax_label": (BATCH, longest)}
     module.bind([("data", shapes["data"])], [("softmax_label", shapes["softmax_label"])])
     module.init_params(None, *parameters(mx, unrolled(mx, longest), **shapes))

@@ -21,9 +21,10 @@ def data(n: int = N, **options: Any) -> Any:
 
 def ready(optimizer: str | None = "sgd", net: Any = None, bind: dict[str, Any] | None = None, **options: Any) -> Any:
     """A bound module with parameters, and an optimizer."""
-    module = mx.mod.Module(net or mlp(mx), **options)
+    net = mlp(mx) if net is None else net
+    module = mx.mod.Module(net, **options)
     module.bind([("data", SHAPES["data"])], [("softmax_label", SHAPES["softmax_label"])], **(bind or {}))
-    module.init_params(None, *parameters(mx, net or mlp(mx), **SHAPES))
+    module.init_params(None, *parameters(mx, net, **SHAPES))
     if optimizer:
         module.init_optimizer(optimizer=optimizer, optimizer_params={"learning_rate": 0.1})
     return module

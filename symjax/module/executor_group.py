@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symjax._data_parallel import average, bind_sharing, cut, load_general, merge, split_input_slice
+from symjax._mesh import MeshContext
 from symjax._params_format import DTYPE_OF_FLAG
 from symjax.context import Context
 from symjax.executor import Executor, copy_into
 from symjax.io import DataDesc
 from symjax.lowering.errors import ArgumentError, ShapeError, did_you_mean
+from symjax.module._divided import choose_mesh, in_parts, joined
 from symjax.ndarray import NDArray
 from symjax.symbol.symbol import Symbol
 
@@ -21,7 +23,15 @@ _KEPT = 16
 
 
 class DataParallelExecutorGroup:
-    """Executors of one symbol on several devices: each runs a slice of the batch, all have copies of the parameters.
+    """One symbol on several devices: each runs a slice of the batch, all have copies of the parameters.
+
+    Devices that differ are a mesh: one executor, whose batch is divided and whose parameters are on all devices, gives
+    the numbers of one device. A batch that cannot be divided evenly runs whole on each. What does not fit a mesh (see
+    `choose_mesh`) has an executor for each device, as in MXNet.
+
+    # MXNet: what is computed over the batch (statistics of BatchNorm, a loss divided by the batch size) is so over the
+    # examples of each device, and its `get_params` takes the mean of their moving statistics. On a mesh it is over all
+    # examples; `symjax.config(exact_mxnet=True)` asks for MXNet's way.
 
     Args:
       symbol: the symbol.
@@ -36,10 +46,11 @@ class DataParallelExecutorGroup:
       fixed_param_names: parameters without gradient.
       grad_req: "write", "add" or "null", or a list or dict by argument.
       state_names: arguments that `set_states` sets.
-      group2ctxs: accepted; see `Symbol.simple_bind`.
+      group2ctxs: contexts by the name of a `ctx_group`, for each device; see `Symbol.simple_bind`.
+      mesh: the mesh to run on, in place of one that is made of the contexts.
 
     Attributes:
-      execs: the executors.
+      execs: the executors, one alone on a mesh.
       param_arrays, grad_arrays, aux_arrays: for each parameter (auxiliary state), the arrays of all devices.
       data_arrays, label_arrays: for each input, (slice, array) of all devices.
     """
@@ -60,6 +71,7 @@ class DataParallelExecutorGroup:
         grad_req: Any = "write",
         state_names: Sequence[str] | None = None,
         group2ctxs: Any = None,
+        mesh: Any = None,
     ) -> None:
         self.symbol, self.contexts, self.workload, self.logger = symbol, contexts, workload, logger
         self.param_names, self.for_training, self.inputs_need_grad = list(param_names), for_training, inputs_need_grad
@@ -68,11 +80,19 @@ class DataParallelExecutorGroup:
         self.num_outputs = len(self.output_names)
         self.fixed_param_names, self.state_names = list(fixed_param_names or ()), list(state_names or ())
         self.group2ctxs = _prepare_group2ctxs(group2ctxs, len(contexts))
+        if shared_group is not None:
+            mesh = shared_group.mesh
+            self.contexts = contexts = contexts if mesh is None else shared_group.contexts
+        self.mesh = mesh
+        if mesh is not None or shared_group is None:
+            self.mesh = choose_mesh(symbol._graph, contexts, workload, self.group2ctxs, mesh)
+        self._homes: list[Context] = list(contexts) if self.mesh is None else [MeshContext(self.mesh)]
         data, labels = descriptions(data_shapes), None if label_shapes is None else descriptions(label_shapes)
         self.grad_req = self._requests(grad_req if for_training else "null", [d.name for d in data])
         self.output_layouts = [
             DataDesc.get_batch_axis(symbol[i].attr("__layout__")) for i in range(self.num_outputs)
         ]
+        self._whole: set[int] = set()  # sizes of batches that could not be divided
         self._kept: collections.OrderedDict[Any, list[Executor]] = collections.OrderedDict()
         self._synced: dict[str, tuple[NDArray, int, int]] = {}
         self.execs: list[Executor] = []
@@ -110,7 +130,7 @@ class DataParallelExecutorGroup:
             size = d.shape[axis]
             if self.batch_size is None:
                 self.batch_size = size
-                self.slices = split_input_slice(size, self.workload)
+                self.slices = split_input_slice(size, self.workload[: len(self._homes)])
             elif size != self.batch_size:
                 raise ArgumentError(f"all data must have the same batch size: batch_size = {self.batch_size}, but "
                                     f"{d.name} has shape {d.shape}")
@@ -125,7 +145,7 @@ class DataParallelExecutorGroup:
     ) -> None:
         """Binds an executor on each device, or takes those that were bound to these shapes before."""
         self.batch_size: Any = None
-        self.slices = [slice(i, i + 1) for i in range(len(self.contexts))]
+        self.slices = [slice(i, i + 1) for i in range(len(self._homes))]
         self.data_layouts = self.decide_slices(data_shapes)
         self.label_layouts = self.decide_slices(label_shapes) if label_shapes else []
         self.data_shapes, self.label_shapes = data_shapes, label_shapes
@@ -135,12 +155,20 @@ class DataParallelExecutorGroup:
         execs = self._kept.get(key)
         if execs is None:
             shared = self._default_execs if reshape else shared_group.execs if shared_group else None
-            execs = self._kept[key] = [self._bind_ith_exec(i, shared, reshape) for i in range(len(self.contexts))]
+            execs = self._kept[key] = [self._bind_ith_exec(i, shared, reshape) for i in range(len(self._homes))]
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
+        self._warn_of_rest()
         self.execs = execs
         self._collect_arrays()
+
+    def _warn_of_rest(self) -> None:
+        size, n = self.batch_size, 1 if self.mesh is None else self.mesh.size
+        if size is not None and size % n and size not in self._whole:
+            self._whole.add(size)
+            self.logger.warning("a batch of %d examples cannot be divided over %d devices: each of them runs all of it",
+                                size, n)
 
     def _bind_ith_exec(self, i: int, shared: Sequence[Executor] | None, reshape: bool) -> Executor:
         labels = self.label_shapes or ()
@@ -158,9 +186,15 @@ class DataParallelExecutorGroup:
         # Of labels that count as parameters, since nobody named them, the shape goes with the batch.
         labels_too = _labels(self.symbol) if reshape else set()
         return bind_sharing(
-            self.symbol, self.contexts[i], self.grad_req, types, {d.name: d.shape for d in inputs},
+            self.symbol, self._homes[i], self.grad_req, types, {d.name: d.shape for d in inputs},
             set(self.param_names) - labels_too, None if shared is None else shared[i], self.group2ctxs[i],
-            {*self.state_names, *labels_too})
+            {*self.state_names, *labels_too}, self._batch_axes())
+
+    def _batch_axes(self) -> dict[str, int]:
+        """The batch axes of inputs, which a mesh divides."""
+        shapes = [*self.data_shapes, *(self.label_shapes or ())]
+        axes = {d.name: axis for d, axis in zip(shapes, [*self.data_layouts, *self.label_layouts], strict=True)}
+        return {**dict.fromkeys(self.state_names, 0), **axes}
 
     def _sliced(self, shapes: Sequence[DataDesc], i: int, axes: Sequence[int]) -> list[DataDesc]:
         part, found = self.slices[i], []
@@ -257,10 +291,14 @@ class DataParallelExecutorGroup:
         many = isinstance(data_batch, list)
         first = data_batch[0] if many else data_batch
         data = [[b.data[i] for b in data_batch] for i in range(len(self.data_names))] if many else data_batch.data
+        if self.mesh is not None:
+            data = list(map(joined, data, self.data_layouts))
         load_general(data, self.data_arrays, self.data_layouts, self.data_names)
         if self.label_arrays and getattr(first, "label", None):
             label = data_batch.label if not many else [
                 [b.label[i] for b in data_batch] for i in range(len(self.label_names))]
+            if self.mesh is not None:
+                label = list(map(joined, label, self.label_layouts))
             load_general(label, self.label_arrays, self.label_layouts, self.label_names)
         train = self.for_training if is_train is None else is_train
         for e in self.execs:
@@ -275,7 +313,7 @@ class DataParallelExecutorGroup:
         if not self.for_training:
             raise ArgumentError("re-bind with for_training=True to run backward")
         heads = [] if out_grads is None else [out_grads] if isinstance(out_grads, NDArray) else out_grads
-        for e, part, ctx in zip(self.execs, self.slices, self.contexts, strict=True):
+        for e, part, ctx in zip(self.execs, self.slices, self._homes, strict=True):
             e.backward([cut(g, part, axis).as_in_context(ctx)
                         for g, axis in zip(heads, self.output_layouts, strict=False)])
 
@@ -294,30 +332,37 @@ class DataParallelExecutorGroup:
     def get_outputs(self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None) -> list[Any]:
         """Returns the outputs, as one array each, or as lists of one for each device."""
         outputs = [[e.outputs[i] for e in self.execs] for i in range(self.num_outputs)[begin:end]]
-        return self._merged(outputs, self.output_layouts[begin:end]) if merge_multi_context else outputs
+        return self._seen(outputs, self.output_layouts[begin:end], merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """Returns the gradients of the data likewise."""
         if self.input_grad_arrays is None:
             raise ArgumentError("bind with inputs_need_grad=True to get gradients of the data")
-        grads = self.input_grad_arrays
-        return self._merged(grads, self.data_layouts) if merge_multi_context else grads
+        return self._seen(self.input_grad_arrays, self.data_layouts, merge_multi_context)
 
-    @staticmethod
-    def _merged(arrays: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-        return [merge(parts, axis) for parts, axis in zip(arrays, axes, strict=True)]
+    def _seen(self, arrays: Sequence[Any], axes: Sequence[int], merged: bool) -> list[Any]:
+        """Returns arrays of the executors as users see them: on the first context, or in parts on each."""
+        if self.mesh is None:
+            return [merge(parts, axis) for parts, axis in zip(arrays, axes, strict=True)] if merged else list(arrays)
+        if merged:
+            return [whole.as_in_context(self.contexts[0]) for (whole,) in arrays]
+        return [in_parts(whole, axis, self.contexts, self.batch_size)
+                for (whole,), axis in zip(arrays, axes, strict=True)]
 
     def get_states(self, merge_multi_context: bool = True) -> list[list[NDArray]]:
         """Returns the states, lists of one for each device; `merge_multi_context` must be False."""
         if merge_multi_context:
             raise ArgumentError("merge_multi_context=True is not supported for get_states yet.")
-        return self.state_arrays
+        return self.state_arrays if self.mesh is None else self._seen(self.state_arrays, [0] * len(self.state_names),
+                                                                      False)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
         """Sets the states from lists as `get_states` gives them (or arrays for the whole batch), or all to a number."""
         if (states is None) == (value is None):
             raise ArgumentError("set_states: give either states or value, one of them")
         if states is not None:
+            if self.mesh is not None:
+                states = [joined(s, 0) for s in states]
             targets = [list(zip(self.slices, block, strict=True)) for block in self.state_arrays]
             load_general(states, targets, [0] * len(targets), self.state_names)
         else:
@@ -335,7 +380,9 @@ class DataParallelExecutorGroup:
         """
         for i, (e, part) in enumerate(zip(self.execs, self.slices, strict=True)):
             if pre_sliced:
-                mine = labels[i]
+                mine = labels[i] if self.mesh is None else [
+                    joined(parts, axis) for parts, axis in zip(zip(*labels, strict=True), self.label_layouts,
+                                                               strict=False)]
             elif len(self.execs) == 1:
                 mine = labels or ()
             else:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jax.sharding import Mesh
+
 from symjax import ndarray
 from symjax import optimizer as opt
 from symjax._files import atomic_write
@@ -39,11 +41,13 @@ class Module(BaseModule):
       symbol: the symbol.
       data_names, label_names: the arguments that batches feed. All others are parameters.
       logger: where messages go.
-      context: a context, or a list: the batch is split over the devices, the gradients are summed.
+      context: a context, or a list: the batch is split over the devices, the gradients are summed. Or a
+        `jax.sharding.Mesh`: its axis "data" (or "batch", or the first that no `__sharding__` attribute names) divides
+        the batch, and variables lie as their attributes say.
       work_load_list: numbers in proportion to which devices share a batch; equal by default.
       fixed_param_names: parameters that are not trained.
       state_names: arguments that are neither; see `set_states`.
-      group2ctxs: accepted; see `Symbol.simple_bind`.
+      group2ctxs: {name of a `ctx_group`: context, or one for each of `context`}, or a list of such dicts.
       compression_params: handed to the kvstore, if there is one.
 
     Raises:
@@ -64,7 +68,10 @@ class Module(BaseModule):
         compression_params: Any = None,
     ) -> None:
         super().__init__(logger=logger)
-        self._context = [context] if isinstance(context, Context) else list(context)
+        self._mesh = context if isinstance(context, Mesh) else None
+        self._context: list[Context] = (
+            [Context.from_jax_device(d) for d in context.devices.flat] if isinstance(context, Mesh)
+            else [context] if isinstance(context, Context) else list(context))
         self._work_load_list = [1] * len(self._context) if work_load_list is None else work_load_list
         require(len(self._work_load_list) == len(self._context), "work_load_list needs a number for each context")
         self._group2ctxs, self._compression_params = group2ctxs, compression_params
@@ -273,12 +280,12 @@ class Module(BaseModule):
             require(isinstance(shared_module, Module) and shared_module.binded and shared_module.params_initialized,
                     "shared_module must be a Module that is bound and has parameters")
             shared = shared_module._exec_group
-            require(len(shared.execs) >= len(self._context), "shared_module has fewer contexts")
+            require(len(shared.contexts) >= len(self._context), "shared_module has fewer contexts")
         self._group = DataParallelExecutorGroup(
             self._symbol, self._context, self._work_load_list, self._data_shapes, self._label_shapes,
             self._param_names, for_training, inputs_need_grad, shared, logger=self.logger,
             fixed_param_names=self._fixed_param_names, grad_req=grad_req, group2ctxs=self._group2ctxs,
-            state_names=self._state_names)
+            state_names=self._state_names, mesh=self._mesh)
         if shared_module is not None:
             self.params_initialized = True
             self._arg_params, self._aux_params = shared_module._arg_params, shared_module._aux_params
@@ -319,8 +326,8 @@ class Module(BaseModule):
             return
         if self._params_dirty:
             self._sync_params_from_devices()
-        kvstore, on_kvstore = _create_kvstore(kvstore, len(self._context), self._arg_params)
-        names, n = self._exec_group.param_names, len(self._context)
+        names, n = self._exec_group.param_names, len(self._exec_group.execs)
+        kvstore, on_kvstore = _create_kvstore(kvstore, n, self._arg_params)
         self._param_index = {name: i for i, name in enumerate(names)}
         if on_kvstore:
             idx2name = dict(enumerate(names))
@@ -401,7 +408,7 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             _update_params_on_kvstore(group.param_arrays, group.grad_arrays, self._kvstore, group.param_names)
         else:
-            _update_params(group.param_arrays, group.grad_arrays, self._updater, len(self._context), self._kvstore,
+            _update_params(group.param_arrays, group.grad_arrays, self._updater, len(group.execs), self._kvstore,
                            group.param_names, self._param_index)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:

@@ -59,7 +59,7 @@ def full(shape: Any, val: Any, ctx: Context | None = None, dtype: Any = mx_real_
         return _place(np.full(dims, np.asarray(val).astype(kind), kind), ctx)
     where = current_context() if ctx is None else ctx
     with jax.enable_x64(True):
-        return NDArray._from_jax(jnp.full(dims, val, kind, device=where.jax_device), where)
+        return NDArray._from_jax(jnp.full(dims, val, kind, device=where.layout(dims)), where)
 
 
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from jax import lax
 
 from symjax._config import config
+from symjax._mesh import MeshContext
 from symjax.context import Context, current_context
 from symjax.lowering.errors import MissingLoweringError, MXNetError, StorageError
 from symjax.sparse.csr import CSR
@@ -333,6 +334,8 @@ def to_device(value: Any, ctx: Context, dtype: Any = None) -> jax.Array:
     """
     device = ctx.jax_device
     with jax.enable_x64(True):
+        if isinstance(ctx, MeshContext) and (isinstance(value, (jax.Array, np.ndarray)) or not hasattr(value, "stype")):
+            return ctx.put(value if dtype is None else np.asarray(value, dtype))
         if isinstance(value, jax.Array):
             if value.committed and value.devices() == {device}:
                 return value
