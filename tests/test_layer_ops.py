@@ -12,6 +12,7 @@ import pytest
 
 from symjax.lowering import registry
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops.rnn import RNNParams, parameter_size, rnn
 
 KEY = jax.random.key(0)
 
@@ -179,3 +180,28 @@ def test_errors_name_the_argument(op: str, attrs: dict[str, str], shapes: Sequen
                                   error: type[Exception], word: str) -> None:
     with pytest.raises(error, match=word):
         call(op, attrs, *(draw(*s) for s in shapes))
+
+
+@pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "lstm", "gru"])
+def test_recurrent_layers_have_derivatives_of_both_modes_and_of_second_order(mode: str) -> None:
+    p = RNNParams(state_size=3, num_layers=1, bidirectional=True, mode=mode, state_outputs=True,  # type: ignore[arg-type]
+                  use_sequence_length=True)  # fmt: skip
+    rng = np.random.RandomState(3)
+    shapes = [(3, 2, 2), (parameter_size(p, 2),), *[(2, 2, 3)] * (2 if mode == "lstm" else 1)]
+    inputs = [rng.uniform(-1, 1, s) for s in shapes]
+    lengths = np.array([3.0, 2.0])
+    def total(inputs: list[Any]) -> Any:
+        outs = rnn(p, *inputs, lengths, train=True, key=KEY)
+        return sum(jnp.sum(jnp.sin(o) * (1 + k)) for k, o in enumerate(outs))
+
+    with jax.enable_x64(True):
+        direction = [rng.uniform(-1, 1, s) for s in shapes]
+        above, below = ([x + e * d for x, d in zip(inputs, direction, strict=True)] for e in (1e-5, -1e-5))
+        value, grad = jax.jit(total), jax.jit(jax.grad(total))
+        _, slope = jax.jit(lambda x: jax.jvp(total, (x,), (direction,)))(inputs)
+        _, bend = jax.jit(lambda x: jax.jvp(jax.grad(total), (x,), (direction,)))(inputs)
+        np.testing.assert_allclose(slope, (value(above) - value(below)) / 2e-5, rtol=1e-7)
+        reverse = sum(np.vdot(g, d) for g, d in zip(grad(inputs), direction, strict=True))
+        np.testing.assert_allclose(reverse, slope, rtol=1e-12)
+        for b, g, h in zip(bend, grad(above), grad(below), strict=True):
+            np.testing.assert_allclose(b, (g - h) / 2e-5, rtol=1e-5, atol=1e-8)

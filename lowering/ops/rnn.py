@@ -1,23 +1,23 @@
 """The fused recurrent layers: `RNN` in the modes rnn_relu, rnn_tanh, lstm and gru.
 
-Each layer is one matrix product of the whole sequence with the input weights, then a `lax.scan` over time, so what is
-compiled does not grow with the length of the sequence.
+Each layer is one matrix product of the whole sequence with the input weights, then a `lax.scan` over time
+(`_recurrence`), so what is compiled does not grow with the length of the sequence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+import functools
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._recurrence import MODES, matmul, recurrence, scan_cells, wide
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
-
-GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 
 
 class RNNParams(Params):
@@ -55,7 +55,7 @@ def _recurrent_size(p: RNNParams) -> int:
 def _cell_shapes(p: RNNParams, layer: int, input_size: int) -> list[tuple[int, int]]:
     """Shapes of the weight matrices of one direction of a layer, in the order in which `parameters` packs them."""
     size = input_size if layer == 0 else _recurrent_size(p) * _directions(p)
-    rows = GATES[p.mode] * p.state_size
+    rows = MODES[p.mode].gates * p.state_size
     shapes = [(rows, size), (rows, _recurrent_size(p))]
     return shapes if p.projection_size is None else [*shapes, (p.projection_size, p.state_size)]
 
@@ -67,7 +67,7 @@ def parameter_size(p: RNNParams, input_size: int) -> int:
       p: the op's parameters.
       input_size: features I per time step of the data.
     """
-    rows, total = GATES[p.mode] * p.state_size, 0
+    rows, total = MODES[p.mode].gates * p.state_size, 0
     for layer in range(p.num_layers):
         weights = sum(r * c for r, c in _cell_shapes(p, layer, input_size))
         total += _directions(p) * (weights + 2 * rows)
@@ -88,24 +88,13 @@ def unpack(p: RNNParams, parameters: Array, input_size: int) -> list[list[Cell]]
 
     order = [(layer, d) for layer in range(p.num_layers) for d in range(_directions(p))]
     weights = {key: [cut(s) for s in _cell_shapes(p, key[0], input_size)] for key in order}
-    rows = GATES[p.mode] * p.state_size
+    rows = MODES[p.mode].gates * p.state_size
     cells: list[list[Cell]] = [[] for _ in range(p.num_layers)]
     for key in order:
         matrices = weights[key]
         project = matrices[2] if len(matrices) == 3 else None
         cells[key[0]].append(Cell(matrices[0], matrices[1], project, cut((rows,)), cut((rows,))))
     return cells
-
-
-def _wide(dtype: Any) -> Any:
-    """The type in which half precision accumulates."""
-    return jnp.float32 if jnp.dtype(dtype).itemsize < 4 else dtype
-
-
-def _matmul(x: Array, weight: Array) -> Array:
-    """x @ weight.T, the product in the accumulation type of the weight's type."""
-    return lax.dot_general(x.astype(weight.dtype), weight, (((x.ndim - 1,), (1,)), ((), ())),
-                           preferred_element_type=_wide(weight.dtype))
 
 
 def _clip_cell(p: RNNParams, c: Array) -> Array:
@@ -115,49 +104,16 @@ def _clip_cell(p: RNNParams, c: Array) -> Array:
     return jnp.where(jnp.isnan(c), p.lstm_state_clip_min, clipped) if p.lstm_state_clip_nan else clipped
 
 
-def _lstm(p: RNNParams, cell: Cell, x: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
-    h, c = states
-    i, f, g, o = jnp.split(x + _matmul(h, cell.w_state) + cell.b_state, 4, axis=-1)
-    c = _clip_cell(p, jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g))
-    h = jax.nn.sigmoid(o) * jnp.tanh(c)
-    return (h if cell.w_project is None else _matmul(h, cell.w_project)), c
-
-
-def _gru(p: RNNParams, cell: Cell, x: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
-    (h,) = states
-    xr, xz, xn = jnp.split(x, 3, axis=-1)
-    hr, hz, hn = jnp.split(_matmul(h, cell.w_state) + cell.b_state, 3, axis=-1)
-    z = jax.nn.sigmoid(xz + hz)
-    n = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
-    return ((1 - z) * n + z * h,)
-
-
-def _vanilla(p: RNNParams, cell: Cell, x: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
-    total = x + _matmul(states[0], cell.w_state) + cell.b_state
-    return (jnp.tanh(total) if p.mode == "rnn_tanh" else jax.nn.relu(total),)
-
-
-STEPS: dict[str, Callable[..., tuple[Array, ...]]] = {
-    "lstm": _lstm, "gru": _gru, "rnn_relu": _vanilla, "rnn_tanh": _vanilla}
-
-
 def _run_direction(p: RNNParams, cell: Cell, data: Array, states: tuple[Array, ...], valid: Array | None,
                    reverse: bool) -> tuple[Array, tuple[Array, ...]]:
     """One layer in one direction: (T, N, I) -> (T, N, R) in the accumulation type, and the final states."""
-    projected = _matmul(data, cell.w_input) + cell.b_input
-    step = STEPS[p.mode]
-
-    def body(carry: tuple[Array, ...], at: tuple[Array, Array | None]) -> tuple[tuple[Array, ...], Array]:
-        x, inside = at
-        new = tuple(s.astype(c.dtype) for s, c in zip(step(p, cell, x, carry), carry, strict=True))
-        if inside is None:
-            return new, new[0]
-        mask = inside[:, None]
-        return tuple(jnp.where(mask, s, c) for s, c in zip(new, carry, strict=True)), jnp.where(mask, new[0], 0)
-
-    wide = tuple(s.astype(_wide(s.dtype)) for s in states)
-    final, outputs = lax.scan(body, wide, (projected, valid), reverse=reverse)
-    return outputs, final
+    apart = MODES[p.mode].bias_apart
+    x = matmul(data, cell.w_input) + (cell.b_input if apart else cell.b_input + cell.b_state)
+    states = tuple(s.astype(wide(s.dtype)) for s in states)
+    parts = (p.mode, reverse, cell.w_state, cell.b_state if apart else None, x, valid, states)
+    if cell.w_project is None and p.lstm_state_clip_min is None:
+        return recurrence(*parts)
+    return scan_cells(*parts, clip=functools.partial(_clip_cell, p), project=cell.w_project)[:2]
 
 
 def _dropout(rate: float, key: Array, x: Array) -> Array:

@@ -1,0 +1,202 @@
+"""Recurrent cells run over a sequence by one `lax.scan`, with derivatives that cost little more than the scan itself.
+
+Autodiff through a scan adds up the gradient of the recurrent weight step by step. Here the tangent is stated instead,
+as a recurrence linear in the tangents whose coefficients are worked out for all steps at once; the weight enters it
+from outside, so that its gradient is one product over all steps. It is a `custom_jvp`: all modes of differentiation
+work.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+States = tuple[Array, ...]
+Clip = Callable[[Array], Array]
+
+_UNROLL = 5  # steps in one turn of the loop: on the CPU a turn costs as much as a small product
+
+
+class Mode(NamedTuple):
+    """A cell, in its three parts; u is U h of the step (and c, where `bias_apart`), x is W x + b (+ c where not).
+
+    Attributes:
+      gates: how many blocks of H rows the weights have.
+      step: (x, u, states, clip) -> the new states, and what the coefficients are made of.
+      coefficients: (that, the states before), of all steps -> the coefficients of `linear`.
+      tangent: (tangent of x, that of u where the states stay) -> what `linear` takes of them: one for u, and others.
+      linear: (coefficients, tangent of u, the others, tangents of the states) -> tangents of the new states.
+      bias_apart: whether the recurrent bias belongs to u.
+    """
+
+    gates: int
+    step: Callable[[Array, Array, States, Clip], tuple[States, States]]
+    coefficients: Callable[[States, States], States]
+    tangent: Callable[[Array, Array], tuple[Array, States]]
+    linear: Callable[[States, Array, States, States], States]
+    bias_apart: bool = False
+
+
+def wide(dtype: Any) -> Any:
+    """The type in which half precision accumulates."""
+    return jnp.float32 if jnp.dtype(dtype).itemsize < 4 else dtype
+
+
+def matmul(x: Array, weight: Array) -> Array:
+    """x @ weight.T, the product in the accumulation type of the weight's type."""
+    return lax.dot_general(x.astype(weight.dtype), weight, (((x.ndim - 1,), (1,)), ((), ())),
+                           preferred_element_type=wide(weight.dtype))
+
+
+def _sum(dx: Array, du: Array) -> tuple[Array, States]:
+    return dx + du, ()
+
+
+def _lstm_step(x: Array, u: Array, states: States, clip: Clip) -> tuple[States, States]:
+    i, f, g, o = jnp.split(x + u, 4, axis=-1)
+    i, f, g, o = jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
+    c = clip(f * states[1] + i * g)
+    t = jnp.tanh(c)
+    return (o * t, c), (i, f, g, o, t)
+
+
+def _lstm_coefficients(kept: States, before: States) -> States:
+    i, f, g, o, t = kept
+    return g * i * (1 - i), before[1] * f * (1 - f), i * (1 - g * g), t * o * (1 - o), f, o * (1 - t * t)
+
+
+def _lstm_linear(k: States, du: Array, rest: States, states: States) -> States:
+    i, f, g, o = jnp.split(du, 4, axis=-1)
+    c = k[4] * states[1] + (k[0] * i + k[1] * f + k[2] * g)
+    return k[3] * o + k[5] * c, c
+
+
+def _gru_step(x: Array, u: Array, states: States, clip: Clip) -> tuple[States, States]:
+    (h,) = states
+    xr, xz, xn = jnp.split(x, 3, axis=-1)
+    ur, uz, un = jnp.split(u, 3, axis=-1)
+    r, z = jax.nn.sigmoid(xr + ur), jax.nn.sigmoid(xz + uz)
+    n = jnp.tanh(xn + r * un)
+    return ((1 - z) * n + z * h,), (r, z, n, un)
+
+
+def _gru_coefficients(kept: States, before: States) -> States:
+    r, z, n, un = kept
+    into = (1 - z) * (1 - n * n)
+    return into * un * r * (1 - r), (before[0] - n) * z * (1 - z), into * r, into, z
+
+
+def _gru_tangent(dx: Array, du: Array) -> tuple[Array, States]:
+    size = dx.shape[-1] // 3
+    both = dx[..., : 2 * size] + du[..., : 2 * size]
+    return jnp.concatenate([both, du[..., 2 * size :]], axis=-1), (dx[..., 2 * size :],)
+
+
+def _gru_linear(k: States, du: Array, rest: States, states: States) -> States:
+    r, z, n = jnp.split(du, 3, axis=-1)
+    return (k[0] * r + k[1] * z + k[2] * n + k[3] * rest[0] + k[4] * states[0],)
+
+
+def _vanilla(activation: Callable[[Array], Array], slope: Callable[[Array], Array]) -> Mode:
+    def step(x: Array, u: Array, states: States, clip: Clip) -> tuple[States, States]:
+        h = activation(x + u)
+        return (h,), (h,)
+
+    def linear(k: States, du: Array, rest: States, states: States) -> States:
+        return (k[0] * du,)
+
+    return Mode(1, step, lambda kept, before: (slope(kept[0]),), _sum, linear)
+
+
+MODES: dict[str, Mode] = {
+    "rnn_relu": _vanilla(jax.nn.relu, lambda h: (h > 0).astype(h.dtype)),
+    "rnn_tanh": _vanilla(jnp.tanh, lambda h: 1 - h * h),
+    "lstm": Mode(4, _lstm_step, _lstm_coefficients, _sum, _lstm_linear),
+    "gru": Mode(3, _gru_step, _gru_coefficients, _gru_tangent, _gru_linear, bias_apart=True),
+}
+
+
+def _scan(body: Callable[..., Any], states: States, steps: Any, reverse: bool) -> Any:
+    length = jax.tree.leaves(steps)[0].shape[0]
+    return lax.scan(body, states, steps, reverse=reverse, unroll=max(1, min(_UNROLL, length)))
+
+
+def scan_cells(
+    mode: str, reverse: bool, w: Array, b: Array | None, x: Array, valid: Array | None, states: States,
+    clip: Clip = lambda c: c, project: Array | None = None, keep: bool = False,
+) -> tuple[Array, States, Any]:  # fmt: skip
+    """Runs a cell over all steps, with JAX's own derivatives; see `recurrence`.
+
+    Args:
+      clip: applied to the cell state.
+      project: (P, H), applied to the hidden state.
+      keep: return also, for all steps, what the coefficients are made of, and the states before.
+    """
+    cell = MODES[mode]
+    across = w.T  # laid out once, before the loop
+
+    def body(before: States, at: tuple[Array, Array | None]) -> tuple[States, Any]:
+        x, inside = at
+        u = jnp.matmul(before[0].astype(w.dtype), across, preferred_element_type=wide(w.dtype))
+        new, kept = cell.step(x, u if b is None else u + b, before, clip)
+        if project is not None:
+            new = (matmul(new[0], project), *new[1:])
+        new = tuple(s.astype(c.dtype) for s, c in zip(new, before, strict=True))
+        out = new[0]
+        if inside is not None:
+            mask = inside[:, None]
+            out = jnp.where(mask, out, 0)
+            new = tuple(jnp.where(mask, s, c) for s, c in zip(new, before, strict=True))
+        return new, (out, (kept, before) if keep else None)
+
+    final, (outputs, kept) = _scan(body, states, (x, valid), reverse)
+    return outputs, final, kept
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def recurrence(
+    mode: str, reverse: bool, w: Array, b: Array | None, x: Array, valid: Array | None, states: States
+) -> tuple[Array, States]:
+    """Runs a cell over all steps.
+
+    Args:
+      mode: a key of `MODES`, whose number of gates is G.
+      reverse: whether to go from the last step to the first.
+      w: (G*H, H), U.
+      b: (G*H,), c, where the mode keeps it apart.
+      x: (T, N, G*H), W x + b of all steps, in the accumulation type.
+      valid: bool (T, N), False where a sequence has ended: states stay and the output is zero.
+      states: the states before the first step, (N, H), in the accumulation type.
+
+    Returns:
+      The hidden states (T, N, H), and the states after the last step.
+    """
+    outputs, final, _ = scan_cells(mode, reverse, w, b, x, valid, states)
+    return outputs, final
+
+
+@recurrence.defjvp
+def _recurrence_jvp(mode: str, reverse: bool, primals: Any, tangents: Any) -> Any:
+    w, b, x, valid, states = primals
+    dw, db, dx, _, dstates = tangents
+    cell = MODES[mode]
+    outputs, final, (kept, before) = scan_cells(mode, reverse, w, b, x, valid, states, keep=True)
+    du = matmul(before[0], dw)
+    du, rest = cell.tangent(dx, du if db is None else du + db)
+
+    def body(d: States, at: Any) -> tuple[States, Array]:
+        k, du, rest, inside = at
+        new = cell.linear(k, du + matmul(d[0], w), rest, d)
+        new = tuple(s.astype(c.dtype) for s, c in zip(new, d, strict=True))
+        if inside is None:
+            return new, new[0]
+        mask = inside[:, None]
+        return tuple(jnp.where(mask, s, c) for s, c in zip(new, d, strict=True)), jnp.where(mask, new[0], 0)
+
+    dfinal, doutputs = _scan(body, dstates, (cell.coefficients(kept, before), du, rest, valid), reverse)
+    return (outputs, final), (doutputs, dfinal)
