@@ -97,7 +97,7 @@ def check_divides(n: Node, spec: PartitionSpec, mesh: Mesh, shape: Sequence[int]
                              f"{count} devices of {KEY}={text!r}")
 
 
-def fitting(mesh: Mesh, spec: PartitionSpec, shape: Sequence[int]) -> NamedSharding:
+def fitting(mesh: Any, spec: PartitionSpec, shape: Sequence[int]) -> NamedSharding:
     """Returns the sharding of a spec; one of whole copies for a shape that it does not divide."""
     sizes = [math.prod(mesh.shape[a] for a in axes_of(part)) for part in spec]
     fits = len(sizes) <= len(shape) and not any(d % n for d, n in zip(shape, sizes, strict=False))
