@@ -55,7 +55,8 @@ def _softmax_output(p: SoftmaxOutputParams, data: Array, label: Array) -> Array:
 
 
 def _softmax_output_forward(p: SoftmaxOutputParams, data: Array, label: Array) -> tuple[Array, tuple[Array, Array]]:
-    x = widen(data).reshape(_folded(p, data.shape))
+    shape = _folded(p, data.shape)
+    x = widen(data).reshape(shape[:2] if shape[2] == 1 else shape)  # XLA's CPU code is slow beside an axis of size 1
     out = jax.nn.softmax(x, axis=1).reshape(data.shape).astype(data.dtype)
     return out, (out, label)
 

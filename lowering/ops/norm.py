@@ -244,6 +244,14 @@ class LRNParams(Params):
     nsize: int = param(ge=0, doc="Number of channels in the window; odd.")
 
 
+def _inverse_power(x: Array, exponent: float) -> Array:
+    """x ** -exponent; by roots for the usual exponents, several times faster than a power, its gradient too."""
+    if exponent == 0.75:
+        root = lax.rsqrt(x)
+        return root * jnp.sqrt(root)
+    return lax.rsqrt(x) if exponent == 0.5 else x ** -exponent
+
+
 @op("LRN", params=LRNParams, outputs=("output", "tmp_norm"), num_visible=1)
 def lrn(p: LRNParams, data: Array) -> tuple[Array, Array]:
     """Local response normalisation across channels: `out = data / (knorm + alpha / nsize * sum data²) ** beta`.
@@ -258,4 +266,4 @@ def lrn(p: LRNParams, data: Array) -> tuple[Array, Array]:
     shifted = (lax.slice_in_dim(squares, i, i + x.shape[1], axis=1) for i in range(p.nsize))
     window = functools.reduce(jnp.add, shifted)
     norm = p.knorm + p.alpha / p.nsize * window
-    return (x * norm ** -p.beta).astype(data.dtype), lax.stop_gradient(norm).astype(data.dtype)
+    return (x * _inverse_power(norm, p.beta)).astype(data.dtype), lax.stop_gradient(norm).astype(data.dtype)
