@@ -21,6 +21,7 @@
 
 # %%
 import logging
+import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -29,7 +30,7 @@ import numpy as np
 
 import symjax as mx
 
-logging.basicConfig(level=logging.INFO, format="%(message)s", force=True)
+logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout, force=True)
 digits = np.load(Path(mx.__file__).parent / "data" / "digits.npz")
 images = {k: digits[f"{k}_images"][:, None].astype("float32") / 16 for k in ("train", "test")}
 labels = {k: digits[f"{k}_labels"].astype("float32") for k in ("train", "test")}

@@ -13,7 +13,8 @@ jupytext = pytest.importorskip("jupytext")
 
 
 def test_there_are_notebooks() -> None:
-    assert [s.stem for s in SCRIPTS] == ["01_quickstart", "02_port_symbol_json", "03_sparse", "04_module"]
+    assert [s.stem for s in SCRIPTS] == ["01_quickstart", "02_port_symbol_json", "03_sparse", "04_module",
+                                         "05_data_parallel"]
     assert sorted(s.stem for s in SCRIPTS) == sorted(n.stem for n in (ROOT / "notebooks").glob("*.ipynb"))
 
 
