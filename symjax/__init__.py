@@ -7,6 +7,7 @@ JAX user a symbol as one pure function. Submodules are imported when first used.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,10 @@ __version__ = "0.1.0"
 _absent.install()
 
 _MODULES = ("attribute", "autograd", "base", "callback", "context", "contrib", "dlpack", "engine", "executor",
-            "executor_manager", "image", "initializer", "interop", "io", "kvstore", "libinfo", "log", "lowering",
-            "lr_scheduler", "metric", "model", "module", "monitor", "name", "ndarray", "numpy", "numpy_extension",
-            "operator", "optimizer", "profiler", "random", "recordio", "registry", "rnn", "runtime", "sparse", "symbol",
-            "test_utils", "util", "visualization")
+            "executor_manager", "image", "initializer", "interop", "io", "kvstore", "kvstore_server", "libinfo", "log",
+            "lowering", "lr_scheduler", "metric", "model", "module", "monitor", "name", "ndarray", "numpy",
+            "numpy_extension", "operator", "optimizer", "profiler", "random", "recordio", "registry", "rnn", "runtime",
+            "sparse", "symbol", "test_utils", "util", "visualization")
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context",
     "current_context": "context", "gpu": "context", "gpu_memory_info": "context", "num_gpus": "context",
@@ -102,5 +103,9 @@ def __getattr__(key: str) -> Any:
 
 def __dir__() -> list[str]:
     short = {k for k, v in _absent.ALIASES.items() if v in _MODULES}
-    helpers = {"Any", "TYPE_CHECKING", "annotations", "importlib", "sys"}
+    helpers = {"Any", "TYPE_CHECKING", "annotations", "importlib", "os", "sys"}
     return sorted({*(k for k in globals() if k not in helpers), *_MODULES, *short, *_NAMES})
+
+
+if "DMLC_ROLE" in os.environ:  # a process of MXNet's launchers: a worker joins the others, other roles end here
+    _import("_launch").start()

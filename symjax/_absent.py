@@ -16,8 +16,6 @@ _LATER = "not supported yet"
 _PORT = "not supported: export the network there (`net.export`) and load the symbol here, or use symjax.interop.flax"
 
 ABSENT: dict[str, str] = {
-    "kvstore_server": f"{_LATER}; what there is works through symbols, executors and NDArrays (mx.sym, simple_bind, "
-                      f"mx.nd)",
     **dict.fromkeys(("gluon", "numpy_dispatch_protocol"), _PORT),
     "library": "not supported: register a JAX function as an operator with symjax.lowering.registry.op",
     "notebook": "not supported: a symbol shows itself in Jupyter",

@@ -52,7 +52,9 @@ def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Any], arg_params: M
                         param_names: Sequence[str], update_on_kvstore: bool) -> None:
     """Stores the parameters, and copies them to the devices where the store is to update them."""
     for name, block in zip(param_names, param_arrays, strict=True):
-        if update_on_kvstore and arg_params[name].stype == "default":
+        # MXNet: workers that update by themselves start from different parameters.
+        at_start = update_on_kvstore or getattr(kvstore, "num_workers", 1) > 1
+        if at_start and arg_params[name].stype == "default":
             kvstore.broadcast(name, arg_params[name], out=block)
         else:
             kvstore.init(name, arg_params[name])
@@ -66,12 +68,28 @@ def _reduce(kvstore: Any, name: str, grads: Any, out: Any, index: int) -> None:
         kvstore.pull(name, out=out, priority=-index)
 
 
+def _reduce_all(kvstore: Any, parts: Sequence[tuple[str, Any, Any]]) -> None:
+    """Pushes the gradients of all parameters and pulls to their outputs: (name, gradients, outputs).
+
+    Between processes, those that are dense share one call, which is one collective sum.
+    """
+    at_once = []
+    if hasattr(kvstore, "gathers_keys"):
+        at_once = [p for p in parts if all(a.stype == "default" for a in (p[1][0], p[2][0]))]
+        if at_once:
+            names, grads, outs = map(list, zip(*at_once, strict=True))
+            kvstore.pushpull(names, grads, out=outs)
+    done = {name for name, _, _ in at_once}
+    for i, (name, grads, outs) in enumerate(parts):
+        if name not in done:
+            _reduce(kvstore, name, grads, outs, i)
+
+
 def _update_params_on_kvstore(param_arrays: Sequence[Any], grad_arrays: Sequence[Any], kvstore: Any,
                               param_names: Sequence[str]) -> None:
     """Sends gradients to a store that updates the parameters, and gets these back."""
-    for i, (name, weights, grads) in enumerate(zip(param_names, param_arrays, grad_arrays, strict=True)):
-        if grads[0] is not None:
-            _reduce(kvstore, name, grads, weights, i)
+    _reduce_all(kvstore, [(name, grads, weights) for name, weights, grads
+                          in zip(param_names, param_arrays, grad_arrays, strict=True) if grads[0] is not None])
 
 
 def _update_params(param_arrays: Sequence[Any], grad_arrays: Sequence[Any], updater: Any, num_device: int,
@@ -82,12 +100,13 @@ def _update_params(param_arrays: Sequence[Any], grad_arrays: Sequence[Any], upda
     The updater's index of parameter i on device k is `i * num_device + k`. `param_index` gives i by name, for graphs
     that have the parameters in other orders than the one the optimizer was made for.
     """
+    if kvstore is not None:
+        _reduce_all(kvstore, [(name, grads, grads) for name, grads in zip(param_names, grad_arrays, strict=True)
+                              if grads[0] is not None])
     updates: list[list[Any]] = [[] for _ in range(num_device)]
     for i, (weights, grads) in enumerate(zip(param_arrays, grad_arrays, strict=True)):
         if grads[0] is None:
             continue
-        if kvstore is not None:
-            _reduce(kvstore, param_names[i], grads, grads, i)
         index = i if not param_index else param_index[param_names[i]]
         for k, (w, g) in enumerate(zip(weights, grads, strict=True)):
             updates[k].append((index * num_device + k, g, w))

@@ -1,4 +1,4 @@
-"""`mx.kv`: a store of values by key, in one process (MXNet's `mx.kvstore`)."""
+"""`mx.kv`: a store of values by key, in one or several processes (MXNet's `mx.kvstore`)."""
 
 from symjax.kvstore.base import KVStoreBase as KVStoreBase
 from symjax.kvstore.base import create as create

@@ -9,13 +9,14 @@ from symjax.lowering.errors import ArgumentError, MissingLoweringError, did_you_
 
 T = TypeVar("T", bound=type)
 
-LOCAL = ("local", "device", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device")
+LOCAL = ("local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device")
 """The types of stores in one process. Where they differ in MXNet, in the device that sums, XLA decides here."""
 
-_REMEDY = ("there is one process and no server here. Lay the batch and the parameters over the devices with "
-           "jax.device_put and a NamedSharding (large tables with symjax.sparse.sharding), over several hosts after "
-           "jax.distributed.initialize(): the sums over devices that a {} store makes are then part of the compiled "
-           "step. See docs/from-mxnet.md")
+DISTRIBUTED = ("dist", "dist_sync", "dist_device_sync", "dist_sync_device", "dist_device")
+"""The types of stores in several processes; MXNet tells where each sums."""
+
+_PLUGIN = ("kvstore {!r} is not supported: it is a library of its own in MXNet. 'dist_sync' sums over processes by "
+           "JAX's collectives; jax.distributed.initialize tells it the processes")
 
 
 class KVStoreBase:
@@ -81,12 +82,14 @@ def create(name: str = "local") -> Any:
     """Returns a new key-value store.
 
     Args:
-      name: "local" or "device" (the same here), or the name of a registered class; in any case.
+      name: "local", "device" or "nccl" (the same here, but for gradient compression), "dist_sync",
+        "dist_device_sync" or "dist_sync_device" (one store in all processes; see `symjax.kvstore.dist.DistKVStore`), or
+        the name of a registered class; in any case.
 
     Raises:
       TypeError: the name is no text.
-      NotImplementedError: a store of several processes ("dist_sync", "horovod", "nccl", …); the message tells the way
-        there is.
+      NotImplementedError: an asynchronous store ("dist_async"), or a plug-in ("horovod", "byteps").
+      MXNetError: a store of several processes, and the others are not known.
       ValueError: there is no store of that name (MXNet makes a local one).
     """
     from symjax.kvstore.kvstore import KVStore
@@ -98,7 +101,11 @@ def create(name: str = "local") -> Any:
         return KVStoreBase.kv_registry[name]()
     if name in LOCAL:
         return KVStore(name)
-    if name.startswith("dist") or name in ("nccl", "horovod", "p3", "byteps"):
-        raise MissingLoweringError(f"kvstore {name!r} is not supported: {_REMEDY.format(name)}")
-    known = (*LOCAL, *KVStoreBase.kv_registry)
+    if name in DISTRIBUTED or "_async" in name:
+        from symjax.kvstore import dist
+
+        return dist.create(name)
+    if name in ("horovod", "p3", "byteps"):
+        raise MissingLoweringError(_PLUGIN.format(name))
+    known = (*LOCAL, *DISTRIBUTED, *KVStoreBase.kv_registry)
     raise ValueError(f"there is no kvstore {name!r}; there are {', '.join(known)}.{did_you_mean(name, known)}")

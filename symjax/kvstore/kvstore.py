@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from symjax import autograd
+from symjax.kvstore._compression import Compression
 from symjax.kvstore.base import KVStoreBase
 from symjax.lowering.errors import ArgumentError, MissingLoweringError, ShapeError, StorageError, did_you_mean
 from symjax.ndarray import NDArray
@@ -36,7 +37,7 @@ def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class KVStore(KVStoreBase):
-    """Values by key, in one process; `mx.kv.create` makes one.
+    """Values by key, in one process; `mx.kv.create` makes one (`DistKVStore` for several processes).
 
     Keys are all ints or all strs. Wherever one value stands for a key, a list may: values that are pushed are summed
     (as gradients from several devices), and every array of `out` is written. For a list of keys, give a list with a
@@ -46,8 +47,12 @@ class KVStore(KVStoreBase):
       handle: the type, "local" or "device" (MXNet: a C handle).
     """
 
+    _local_compression = True
+    """Whether gradients are compressed before they are summed in this process."""
+
     def __init__(self, handle: str) -> None:
         self.handle = handle
+        self._compression: Compression | None = None
         self._values: dict[Key, NDArray] = {}
         self._updater: Any = None
         self._placed: set[Key] = set()
@@ -95,8 +100,21 @@ class KVStore(KVStoreBase):
             groups.setdefault(k, []).append(v)
         order = list(self._values)
         # MXNet: updates go by key, strings by when they were initialised.
-        for k in sorted(groups, key=lambda k: k if isinstance(k, int) else order.index(k)):
-            self._receive(k, _sum(k, groups[k]))
+        keys = sorted(groups, key=lambda k: k if isinstance(k, int) else order.index(k))
+        for k, total in self._summed({k: groups[k] for k in keys}).items():
+            self._receive(k, total)
+
+    def _summed(self, groups: dict[Key, list[NDArray]]) -> dict[Key, NDArray]:
+        """Returns the sum of what is pushed to each key."""
+        if self._compression is None or not self._local_compression:
+            return {k: _sum(k, values) for k, values in groups.items()}
+        return {k: _sum(k, [self._compressed(k, i, v) for i, v in enumerate(values)]) for k, values in groups.items()}
+
+    def _compressed(self, key: Key, slot: int, value: NDArray) -> NDArray:
+        if value.stype != "default":
+            return value
+        assert self._compression is not None
+        return NDArray._from_jax(self._compression(key, slot, value._data), value.context)
 
     def _receive(self, key: Key, total: NDArray) -> None:
         if self._updater is None:
@@ -228,13 +246,23 @@ class KVStore(KVStoreBase):
         self._updater.set_states(Path(fname).read_bytes())
 
     def set_gradient_compression(self, compression_params: Any) -> None:
-        """Not supported: nothing is sent between processes that could be compressed.
+        """Makes pushed gradients values of two bits: `t` where `r + g >= t`, `-t` where `r + g <= -t`, else 0.
+
+        What is lost is kept in `r`, one for each key and position in a list, and comes with the next push. A "device"
+        store compresses each gradient before it sums them (which shows what compression does to training: nothing
+        is sent there); a "dist" store what is sent to other processes. Sparse gradients stay as they are.
+
+        Args:
+          compression_params: `{"type": "2bit", "threshold": t}`; t is 0.5 by default.
 
         Raises:
-          NotImplementedError: always.
+          NotImplementedError: the store is a "local" one (MXNet: an Exception).
+          MXNetError: another type; a threshold that is not above 0. At `push`: a gradient that is not float32.
         """
-        raise MissingLoweringError(f"Gradient compression is not supported for this type of kvstore ({self.type}): "
-                                   f"no gradient leaves the process")
+        if "device" not in self.type and "dist" not in self.type:
+            raise MissingLoweringError(f"Gradient compression is not supported for this type of kvstore ({self.type}); "
+                                       f"use 'device' or 'dist_sync'")
+        self._compression = Compression.of(compression_params)
 
     # ---- what it is
 

@@ -1,11 +1,10 @@
-"""The server process of a distributed store, which there is none of."""
+"""The server process of a distributed store, which has nothing to do here: sums go between the workers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from symjax.kvstore.base import _REMEDY
-from symjax.lowering.errors import MissingLoweringError
+from symjax import _launch
 
 
 class KVStoreServer:
@@ -19,9 +18,9 @@ class KVStoreServer:
         self.kvstore = kvstore
 
     def run(self) -> None:
-        """Not supported.
+        """Returns at once: workers sum gradients and update by themselves."""
 
-        Raises:
-          NotImplementedError: always.
-        """
-        raise MissingLoweringError(f"kvstore servers are not supported: {_REMEDY.format('distributed')}")
+
+def _init_kvstore_server_module() -> None:
+    """Ends the process if it was started as a server or a scheduler; `import symjax` does so already."""
+    _launch.start()

@@ -44,6 +44,8 @@ class Optimizer:
     """
 
     opt_registry: ClassVar[dict[str, type[Any]]] = {}
+    draws_noise: ClassVar[bool] = False
+    """Whether an update is random: stores of several processes then take over worker 0's result."""
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Any, str] | None = None, wd: float = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,

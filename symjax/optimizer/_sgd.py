@@ -152,6 +152,8 @@ class SGLD(Optimizer):
       **kwargs: those of `Optimizer`.
     """
 
+    draws_noise = True
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
 
