@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -120,7 +121,8 @@ def leaky_relu(p: LeakyReLUParams, data: Array, gamma: Array | None = None, *, t
     if p.act_type == "rrelu":
         return _rrelu(p, data, train, key)
     if p.act_type == "gelu":
-        return jax.nn.gelu(data, approximate=False)
+        # by erf as MXNet; jax.nn.gelu's erfc is three times slower on the CPU
+        return 0.5 * data * (1 + lax.erf(data * math.sqrt(0.5)))
     if p.act_type == "elu":
         return _negative(data, lambda x: p.slope * jnp.expm1(x))
     if p.act_type == "selu":

@@ -28,7 +28,7 @@ from symjax.lowering.registry import op
 _Layouts = Literal["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC"] | None
 
 _ONE_STAGE = 9
-"""Most taps for which a maximum is taken over all axes at once; larger windows go axis by axis."""
+"""Most taps that are combined over all axes at once; larger windows go axis by axis."""
 
 _MOST_CHOICES = 127
 """Most taps that are told apart in a byte."""
@@ -200,6 +200,8 @@ def _max(x: Array, axes: Sequence[_Axis], cpu: bool) -> Array:
 
 
 def _sum(x: Array, axes: Sequence[_Axis]) -> Array:
+    if math.prod(a.kernel for a in axes) <= _ONE_STAGE:
+        return functools.reduce(jnp.add, _taps(x, axes, 0))
     for a in reversed(axes):
         if a.out == 1 and a.edges == (0, 0):
             x = x.sum(a.axis, keepdims=True)
