@@ -139,3 +139,21 @@ def test_what_runs_on_the_host_is_not_mirrored(monkeypatch: pytest.MonkeyPatch) 
     assert not mirrored(masked._graph)
     rnn = mx.sym.RNN(mx.sym.Variable("x"), state_size=2, num_layers=1, mode="lstm", name="rnn")
     assert not mirrored(rnn._graph)
+
+
+def test_rows_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row_sparse gradient of a table whose lookups are mirrored."""
+    table = mx.sym.Variable("w", stype="row_sparse")
+    x = mx.sym.Embedding(mx.sym.Variable("ids"), table, input_dim=20, output_dim=4, sparse_grad=True)
+    symbol = mx.sym.MakeLoss(mx.sym.sum(mx.sym.tanh(mx.sym.sin(x)) ** 2))
+    found = []
+    for value in ("0", "1"):
+        monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", value)
+        ex = symbol.simple_bind(mx.cpu(), ids=(6,), grad_req={"w": "write"})
+        ex.arg_dict["w"][:] = mx.nd.array(np.random.RandomState(0).normal(size=(20, 4))).tostype("row_sparse")
+        ex.forward(is_train=True, ids=np.array([1, 5, 5, 7, 19, 0], "f"))
+        ex.backward()
+        found.append(ex.grad_dict["w"])
+    assert found[0].stype == found[1].stype == "row_sparse"
+    assert found[1].indices.asnumpy().tolist() == [0, 1, 5, 7, 19]
+    np.testing.assert_allclose(found[1].asnumpy(), found[0].asnumpy(), rtol=1e-5)

@@ -73,3 +73,24 @@ def in_parts(array: NDArray, axis: int, contexts: Sequence[Context], batch_size:
 def joined(source: Any, axis: int) -> Any:
     """Returns one array of those of each device; an array as it is."""
     return merge(source, axis) if isinstance(source, (list, tuple)) else source
+
+
+def prepare_group2ctxs(group2ctxs: Any, n: int) -> list[Any]:
+    """Returns a dict from groups to contexts for each device."""
+    if group2ctxs is None:
+        return [None] * n
+    if isinstance(group2ctxs, list):
+        if len(group2ctxs) != n:
+            raise ArgumentError(f"length of group2ctxs should be {n}, got {len(group2ctxs)}")
+        return group2ctxs
+    if not isinstance(group2ctxs, dict):
+        raise ArgumentError("group2ctxs should be list of dict of str to context, or dict of str to context or list of "
+                            "context")
+    found: list[dict[str, Context]] = [{} for _ in range(n)]
+    for group, given in group2ctxs.items():
+        ctxs = [given] if isinstance(given, Context) else list(given)
+        if len(ctxs) not in (1, n):
+            raise ArgumentError(f"length of group2ctxs[{group}] should be {n} or 1, got {len(ctxs)}")
+        for i, mine in enumerate(found):
+            mine[group] = ctxs[i if len(ctxs) == n else 0]
+    return found

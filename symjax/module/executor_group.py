@@ -14,7 +14,7 @@ from symjax.context import Context
 from symjax.executor import Executor, copy_into
 from symjax.io import DataDesc
 from symjax.lowering.errors import ArgumentError, ShapeError, did_you_mean
-from symjax.module._divided import choose_mesh, in_parts, joined
+from symjax.module._divided import choose_mesh, in_parts, joined, prepare_group2ctxs
 from symjax.ndarray import NDArray
 from symjax.symbol.symbol import Symbol
 
@@ -79,7 +79,7 @@ class DataParallelExecutorGroup:
         self.output_names = symbol.list_outputs()
         self.num_outputs = len(self.output_names)
         self.fixed_param_names, self.state_names = list(fixed_param_names or ()), list(state_names or ())
-        self.group2ctxs = _prepare_group2ctxs(group2ctxs, len(contexts))
+        self.group2ctxs = prepare_group2ctxs(group2ctxs, len(contexts))
         if shared_group is not None:
             mesh = shared_group.mesh
             self.contexts = contexts = contexts if mesh is None else shared_group.contexts
@@ -423,24 +423,3 @@ def _labels(symbol: Symbol) -> set[str]:
             for e, name in zip(node.inputs, node.input_names, strict=False)]
     others = {n for n, as_label in used if not as_label}
     return {n.name for n, as_label in used if as_label and n.op is None and n not in others}
-
-
-def _prepare_group2ctxs(group2ctxs: Any, n: int) -> list[Any]:
-    """Returns a dict from groups to contexts for each device."""
-    if group2ctxs is None:
-        return [None] * n
-    if isinstance(group2ctxs, list):
-        if len(group2ctxs) != n:
-            raise ArgumentError(f"length of group2ctxs should be {n}, got {len(group2ctxs)}")
-        return group2ctxs
-    if not isinstance(group2ctxs, dict):
-        raise ArgumentError("group2ctxs should be list of dict of str to context, or dict of str to context or list of "
-                            "context")
-    found: list[dict[str, Context]] = [{} for _ in range(n)]
-    for group, given in group2ctxs.items():
-        ctxs = [given] if isinstance(given, Context) else list(given)
-        if len(ctxs) not in (1, n):
-            raise ArgumentError(f"length of group2ctxs[{group}] should be {n} or 1, got {len(ctxs)}")
-        for i, mine in enumerate(found):
-            mine[group] = ctxs[i if len(ctxs) == n else 0]
-    return found
