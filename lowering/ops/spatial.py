@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -164,34 +165,89 @@ def correlation(p: CorrelationParams, data1: Array, data2: Array) -> tuple[Array
     one cell per `stride1` pixels of the padded image less max_displacement + kernel_size // 2 on each side. The hidden
     outputs are the padded images, channels last.
     """
+    return _correlate(p, data1, data2, _sums_by_displacement)
+
+
+_Sums = Callable[[CorrelationParams, Array, Array, tuple[int, int]], Array]
+
+
+def _correlate(p: CorrelationParams, data1: Array, data2: Array, sums: _Sums) -> tuple[Array, Array, Array]:
     _need_4d("data1", data1.shape)
     if data1.shape != data2.shape:
         raise ShapeError(f"data1 and data2 must have the same shape, got {data1.shape} and {data2.shape}")
     if p.kernel_size % 2 == 0:
         raise ParamError(f"kernel_size={p.kernel_size} must be odd")
-    n, c, h, w = data1.shape
+    c, h, w = data1.shape[1:]
     border = p.max_displacement + p.kernel_size // 2
     top = [-(-(size + 2 * p.pad_size - 2 * border) // p.stride1) for size in (h, w)]
     if min(top) < 1:
         raise ShapeError(f"data of {h} x {w} pixels and pad_size={p.pad_size} are too small for max_displacement="
                          f"{p.max_displacement} and kernel_size={p.kernel_size}: pad more")
-    wide = jnp.float32 if jnp.dtype(data1.dtype).itemsize < 4 else data1.dtype
     pad = ((0, 0), (0, 0), (p.pad_size,) * 2, (p.pad_size,) * 2)
     one, two = (jnp.pad(x, pad) for x in (data1, data2))
-    size = tuple((t - 1) * p.stride1 + p.kernel_size for t in top)
+    height, width = ((t - 1) * p.stride1 + p.kernel_size for t in top)
+    summed = sums(p, one, two, (height, width))
+    window = (1, 1, p.kernel_size, p.kernel_size)
+    if max(p.kernel_size, p.stride1) > 1:
+        summed = lax.reduce_window(summed, np.zeros((), summed.dtype), lax.add, window, (1, 1, p.stride1, p.stride1),
+                                   "VALID")
+    out = (summed / (p.kernel_size * p.kernel_size * c)).astype(data1.dtype)
+    return out, lax.stop_gradient(one.transpose(0, 2, 3, 1)), lax.stop_gradient(two.transpose(0, 2, 3, 1))
+
+
+def _wide(x: Array) -> Any:
+    return jnp.float32 if jnp.dtype(x.dtype).itemsize < 4 else x.dtype
+
+
+def _steps(p: CorrelationParams) -> list[int]:
+    r = p.max_displacement // p.stride2
+    return [d * p.stride2 for d in range(-r, r + 1)]
+
+
+def _sums_by_displacement(p: CorrelationParams, one: Array, two: Array, size: tuple[int, int]) -> Array:
+    """Products (or differences) of pixels summed over channels: (N, displacements, *size)."""
     start = p.max_displacement
     first = one[:, :, start:start + size[0], start:start + size[1]]
 
     def at(displacement: Array) -> Array:
         zero = jnp.zeros((), jnp.int32)
         corner = (zero, zero, displacement[0] + start, displacement[1] + start)
-        second = lax.dynamic_slice(two, corner, (n, c, *size))
-        value = (first * second if p.is_multiply else _difference(first, second)).astype(wide)
-        summed = lax.reduce_window(jnp.sum(value, axis=1), np.zeros((), wide), lax.add,
-                                   (1, p.kernel_size, p.kernel_size), (1, p.stride1, p.stride1), "VALID")
-        return summed / (p.kernel_size * p.kernel_size * c)
+        second = lax.dynamic_slice(two, corner, first.shape)
+        value = first * second if p.is_multiply else _difference(first, second)
+        return jnp.sum(value.astype(_wide(one)), axis=1)
 
-    r = p.max_displacement // p.stride2
-    steps = [(dy * p.stride2, dx * p.stride2) for dy in range(-r, r + 1) for dx in range(-r, r + 1)]
-    out = lax.map(at, jnp.asarray(steps, dtype=jnp.int32)).transpose(1, 0, 2, 3).astype(data1.dtype)
-    return out, lax.stop_gradient(one.transpose(0, 2, 3, 1)), lax.stop_gradient(two.transpose(0, 2, 3, 1))
+    steps = [(dy, dx) for dy in _steps(p) for dx in _steps(p)]
+    return lax.map(at, jnp.asarray(steps, dtype=jnp.int32)).transpose(1, 0, 2, 3)
+
+
+def _sums_by_row(p: CorrelationParams, one: Array, two: Array, size: tuple[int, int]) -> Array:
+    """The same for products: those of two rows of pixels are a matrix, whose diagonals are the displacements in x."""
+    steps, start = _steps(p), p.max_displacement
+    reach = steps[-1]
+    height, width = size
+    first = one[:, :, start:start + height, start:start + width].transpose(0, 2, 3, 1)
+    across = width + 2 * reach
+    n = one.shape[0]
+
+    def at(dy: Array) -> Array:
+        rows = lax.dynamic_slice_in_dim(two, start + dy, height, 2)[..., start - reach:start + width + reach]
+        pairs = jnp.matmul(first, rows.transpose(0, 2, 1, 3), preferred_element_type=_wide(one))
+        # read with rows of one more, the diagonals stand in columns
+        flat = jnp.pad(pairs.reshape(n, height, -1), ((0, 0), (0, 0), (0, width)))
+        return flat.reshape(n, height, width, across + 1)[..., :2 * reach + 1:p.stride2]
+
+    out = lax.map(at, jnp.asarray(steps, dtype=jnp.int32))  # dy, N, y, x, dx
+    return out.transpose(1, 0, 4, 2, 3).reshape(n, -1, height, width)
+
+
+_MOST_OVER = 16
+"""Rows longer than this many displacements take more time as matrices than displacement by displacement."""
+
+
+def _has_short_rows(p: CorrelationParams, avals: Sequence[Any]) -> bool:
+    return p.is_multiply and math.prod(avals[0].shape) > 0 and avals[0].shape[-1] <= _MOST_OVER * len(_steps(p))
+
+
+@correlation.variant(platform="cpu", when=_has_short_rows)
+def _correlate_rows(p: CorrelationParams, data1: Array, data2: Array) -> tuple[Array, Array, Array]:
+    return _correlate(p, data1, data2, _sums_by_row)
