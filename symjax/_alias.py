@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from symjax._absent import ABSENT, ALIASES
 from symjax.libinfo import __version__ as mxnet_version
 
 _TARGET = "symjax"
@@ -40,16 +41,18 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         if not fullname.startswith(self.alias + "."):
             return None
-        short = {"sym": "symbol", "nd": "ndarray"}
         first, dot, rest = fullname[len(self.alias) + 1 :].partition(".")
-        real = f"{_TARGET}.{short.get(first, first)}{dot}{rest}"
+        real = f"{_TARGET}.{ALIASES.get(first, first)}{dot}{rest}"
         if importlib.util.find_spec(real) is None:  # raises, with the reason, for a module of MXNet that symjax lacks
             return None
         return importlib.machinery.ModuleSpec(fullname, _Loader(real), is_package=True)
 
 
 class _Alias(ModuleType):
-    """symjax under another name; only `__version__` differs, which old programs compare with MXNet's releases."""
+    """symjax under another name; only `__version__` differs, which old programs compare with MXNet's releases.
+
+    What is set on it is set on symjax, so that both stay the same.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name, sys.modules[_TARGET].__doc__)
@@ -59,7 +62,22 @@ class _Alias(ModuleType):
         self.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
 
     def __getattr__(self, key: str) -> Any:
-        return getattr(sys.modules[_TARGET], key)
+        try:
+            return getattr(sys.modules[_TARGET], key)
+        except AttributeError as e:
+            if ABSENT.get(ALIASES.get(key, key)) or key.startswith("__"):
+                raise
+            raise AttributeError(f"{e} ({self.__name__} is symjax here; its names are those of MXNet {mxnet_version}, "
+                                 f"and docs/from-mxnet.md tells what differs)") from None
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if key.startswith("__") and key.endswith("__"):
+            super().__setattr__(key, value)
+        else:
+            setattr(sys.modules[_TARGET], key, value)
+
+    def __delattr__(self, key: str) -> None:
+        delattr(sys.modules[_TARGET], key)
 
     def __dir__(self) -> list[str]:
         return dir(sys.modules[_TARGET])

@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "Operators of a model, and whether all of them are supported.",
     "infer": "Shapes and dtypes of arguments, outputs and auxiliary states.",
     "run": "Run a model on arrays or images.",
+    "exec": "Run an MXNet script unchanged: import mxnet gives symjax.",
     "ops": "List the operators, or explain one.",
     "doctor": "The environment, for a bug report.",
     "im2rec": "Make lists of images, and record files of them.",
@@ -54,13 +55,14 @@ class Main(click.Group):
         state = State()
         with warnings.catch_warnings():
             warnings.showwarning = state.show_warning
-            code = self._guarded(state, args, prog_name, extra)
-        sys.exit(code)
+            code: Any = self._guarded(state, args, prog_name, extra)
+        sys.exit(code() if callable(code) else code)
 
-    def _guarded(self, state: State, args: Sequence[str] | None, prog_name: str | None, extra: dict[str, Any]) -> int:
+    def _guarded(self, state: State, args: Sequence[str] | None, prog_name: str | None, extra: dict[str, Any]) -> Any:
+        """Returns the exit code, or the function that gives it: a program that is none of ours."""
         try:
             result = super().main(args, prog_name, standalone_mode=False, obj=state, **extra)
-            return result if isinstance(result, int) else 0
+            return result if isinstance(result, int) or callable(result) else 0
         except click.Abort:
             click.echo("Interrupted.", err=True)
             return INTERRUPTED

@@ -78,14 +78,18 @@ class _Writer:
     """Turns Python values into JSON ones and collects their arrays."""
 
     def __init__(self) -> None:
-        self.arrays: list[serialization.ParamsRecord] = []
+        self.arrays: list[Any] = []
+
+    def record(self, value: Any) -> Any:
+        """Returns what is kept of an array."""
+        return _record(value)
 
     def encode(self, value: Any, where: str) -> Any:
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, (NDArrayBase, np.ndarray)):
             kind = "array" if isinstance(value, NDArrayBase) else "numpy"
-            self.arrays.append(_record(value))
+            self.arrays.append(self.record(value))
             return {kind: len(self.arrays) - 1}
         if isinstance(value, np.generic):
             return value.item()
@@ -126,6 +130,8 @@ def _decode(value: Any, arrays: dict[str, Any]) -> Any:
     (kind, content), *rest = value.items()
     if kind in ("array", "numpy"):
         record = arrays[f"array:{content}"]
+        if isinstance(record, NDArrayBase):
+            return record
         if not isinstance(record, np.ndarray):
             stype = "csr" if isinstance(record, serialization.CSRRecord) else "row_sparse"
             return class_of(stype)._from_record(record)
