@@ -182,10 +182,35 @@ def adaptive_avg_pooling_2d(p: AdaptiveAvgPooling2DParams, data: Array) -> Array
 
     Bin i of m covers `floor(i n / m)` up to `ceil((i + 1) n / m)`, so bins may overlap.
     """
-    check_rank("data", data.shape, (4,), "NCHW")
+    height, width = _bins(p, data.shape)
+    return _average_bins(_average_bins(widen(data), 3, width), 2, height).astype(data.dtype)
+
+
+def _bins(p: AdaptiveAvgPooling2DParams, shape: Sequence[int]) -> tuple[int, int]:
+    """Height and width of the output."""
+    check_rank("data", shape, (4,), "NCHW")
     if len(p.output_size) > 2 or any(s < 1 for s in p.output_size):
         raise ParamError(f"parameter output_size={p.output_size} must be one or two positive ints")
     height, width = (p.output_size * 2)[:2] if p.output_size else (1, 1)
-    if 0 in data.shape[2:]:
-        raise ShapeError(f"argument data: an empty image {data.shape} has no average")
-    return _average_bins(_average_bins(widen(data), 3, width), 2, height).astype(data.dtype)
+    if 0 in shape[2:]:
+        raise ShapeError(f"argument data: an empty image {tuple(shape)} has no average")
+    return height, width
+
+
+@adaptive_avg_pooling_2d.variant(platform="cpu", when=lambda p, avals: max(p.output_size, default=1) > 1)
+def _average_by_products(p: AdaptiveAvgPooling2DParams, data: Array) -> Array:
+    """The same as two products with matrices of the bins' weights, several times faster."""
+    height, width = _bins(p, data.shape)
+    n, c, *sizes = data.shape
+    x = widen(data).reshape(-1, sizes[1])
+    down, across = (jnp.asarray(_bin_weights(*s), x.dtype) for s in zip(sizes, (height, width), strict=True))
+    rows = jnp.matmul(x, across.T).reshape(n * c, sizes[0], width)
+    out = jnp.einsum("bhj,ih->bij", rows, down)
+    return out.reshape(n, c, height, width).astype(data.dtype)
+
+
+def _bin_weights(size: int, bins: int) -> np.ndarray:
+    """(bins, size): what each element weighs in the average of each bin."""
+    place, number = np.arange(size), np.arange(bins)[:, None]
+    start, end = number * size // bins, -(-(number + 1) * size // bins)
+    return ((place >= start) & (place < end)) / (end - start)
