@@ -19,8 +19,6 @@ from jax import Array, lax
 States = tuple[Array, ...]
 Clip = Callable[[Array], Array]
 
-_UNROLL = 5  # steps in one turn of the loop: on the CPU a turn costs as much as a small product
-
 
 class Mode(NamedTuple):
     """A cell, in its three parts; u is U h of the step (and c, where `bias_apart`), x is W x + b (+ c where not).
@@ -121,11 +119,6 @@ MODES: dict[str, Mode] = {
 }
 
 
-def _scan(body: Callable[..., Any], states: States, steps: Any, reverse: bool) -> Any:
-    length = jax.tree.leaves(steps)[0].shape[0]
-    return lax.scan(body, states, steps, reverse=reverse, unroll=max(1, min(_UNROLL, length)))
-
-
 def scan_cells(
     mode: str, reverse: bool, w: Array, b: Array | None, x: Array, valid: Array | None, states: States,
     clip: Clip = lambda c: c, project: Array | None = None, keep: bool = False,
@@ -154,7 +147,7 @@ def scan_cells(
             new = tuple(jnp.where(mask, s, c) for s, c in zip(new, before, strict=True))
         return new, (out, (kept, before) if keep else None)
 
-    final, (outputs, kept) = _scan(body, states, (x, valid), reverse)
+    final, (outputs, kept) = lax.scan(body, states, (x, valid), reverse=reverse)
     return outputs, final, kept
 
 
@@ -198,5 +191,5 @@ def _recurrence_jvp(mode: str, reverse: bool, primals: Any, tangents: Any) -> An
         mask = inside[:, None]
         return tuple(jnp.where(mask, s, c) for s, c in zip(new, d, strict=True)), jnp.where(mask, new[0], 0)
 
-    dfinal, doutputs = _scan(body, dstates, (cell.coefficients(kept, before), du, rest, valid), reverse)
+    dfinal, doutputs = lax.scan(body, dstates, (cell.coefficients(kept, before), du, rest, valid), reverse=reverse)
     return (outputs, final), (doutputs, dfinal)
