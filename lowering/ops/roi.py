@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
-from symjax.lowering.ops._axes import argmax
+from symjax.lowering.ops._axes import gather
 from symjax.lowering.ops.bounding_box import wide
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import op
@@ -86,25 +86,39 @@ class ROIPoolingParams(Params):
     spatial_scale: float = param(doc="Size of the feature map over that of the image the regions refer to.")
 
 
-def _bins(start: Array, end: Array, count: int, size: int) -> Array:
-    """Which pixels (count, size) belong to each bin of a range of whole pixels, both ends included."""
+def _bins(start: Array, end: Array, count: int, size: int) -> tuple[Array, Array]:
+    """The first pixel of each bin of a range of whole pixels, both ends included, and the one after its last."""
     length = exact_quotient(jnp.maximum(end - start + 1, 1), count)
     bins = jnp.arange(count, dtype=start.dtype)
     low = jnp.clip(jnp.floor(bins * length) + start, 0, size)
     high = jnp.clip(jnp.ceil((bins + 1) * length) + start, 0, size)
-    pixel = jnp.arange(size, dtype=start.dtype)
-    return (pixel >= low[:, None]) & (pixel < high[:, None])
+    return low.astype(jnp.int32), high.astype(jnp.int32)
 
 
-def _first_maximum(image: Array, rows: Array, cols: Array) -> tuple[Array, Array]:
-    """Flat position (C, P, Q) of the first maximum of each bin, and whether the bin has pixels (P, Q)."""
-    inside = jnp.where(cols, image[:, :, None, :], -jnp.inf)
-    col, best = argmax(inside, axis=3), jnp.max(inside, axis=3)
-    over = jnp.where(rows[:, None, :], best.transpose(0, 2, 1)[:, None], -jnp.inf)
-    row = argmax(over, axis=3)
-    picked = jnp.take_along_axis(col, row, axis=1)
-    full = jnp.any(rows, axis=1)[:, None] & jnp.any(cols, axis=1)[None]
-    return row * image.shape[2] + picked, full
+def _first_maximum(pixels: Array, corner: Array, rows: tuple[Array, Array], cols: tuple[Array, Array],
+                   width: int) -> Array:
+    """Place (P * Q, C) of the first maximum of each bin among the pixels of its image, -1 where it has none.
+
+    Args:
+      pixels: (N * H * W, C).
+      corner: the image's first pixel.
+      rows, cols: the bins.
+      width: pixels in a row.
+    """
+    tall, broad = (jnp.max(high - low) for low, high in (rows, cols))
+
+    def look(step: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        best, at = state
+        row, col = rows[0] + step // broad, cols[0] + step % broad
+        inside = ((row < rows[1])[:, None] & (col < cols[1])).reshape(-1, 1)
+        place = (row[:, None] * width + col).reshape(-1)
+        value = jnp.take(pixels, corner + place, axis=0, mode="clip")
+        better = inside & ((value > best) | (at < 0))
+        return jnp.where(better, value, best), jnp.where(better, place[:, None], at)
+
+    shape = (rows[0].size * cols[0].size, pixels.shape[1])
+    start = jnp.full(shape, -jnp.inf, pixels.dtype), jnp.full(shape, -1, jnp.int32)
+    return lax.fori_loop(jnp.zeros((), jnp.int32), jnp.maximum(tall, 0) * jnp.maximum(broad, 0), look, start)[1]
 
 
 @op("ROIPooling", aliases=("_npx_roi_pooling",), params=ROIPoolingParams, outputs=("output", "maxidx"), num_visible=1)
@@ -117,16 +131,22 @@ def roi_pooling(p: ROIPoolingParams, data: Array, rois: Array) -> tuple[Array, A
     """
     _need(data.shape, rois.shape, 5)
     height, width = _pair(p.pooled_size)
-    _, c, h, w = data.shape
+    n, c, h, w = data.shape
+    pixels = wide(lax.stop_gradient(data)).transpose(0, 2, 3, 1).reshape(-1, c)
 
-    def pool(roi: Array) -> tuple[Array, Array]:
+    def find(roi: Array) -> tuple[Array, Array]:
         x1, y1, x2, y2 = (_round(roi[i] * _scale(p)) for i in range(1, 5))
-        image = _image(data, roi[0])
-        at, full = _first_maximum(wide(lax.stop_gradient(image)), _bins(y1, y2, height, h), _bins(x1, x2, width, w))
-        value = jnp.take_along_axis(image.reshape(c, h * w), at.reshape(c, -1), axis=1).reshape(at.shape)
-        return jnp.where(full, value, 0), jnp.where(full, at, -1).astype(data.dtype)
+        image = jnp.clip(roi[0].astype(jnp.int32), 0, n - 1)
+        return _first_maximum(pixels, image * (h * w), _bins(y1, y2, height, h), _bins(x1, x2, width, w), w), image
 
-    return _over_rois(pool, rois)
+    at, image = _over_rois(find, rois)
+    at = at.transpose(0, 2, 1)
+    # One read for all regions: its gradient is one sum, not one for each of them.
+    channel = image[:, None, None] * c + jnp.arange(c, dtype=jnp.int32)[:, None]
+    place = channel * (h * w) + jnp.maximum(at, 0)
+    value = gather(lambda x, i: jnp.take(x, i, mode="clip"), data.reshape(-1), place)
+    shape = (rois.shape[0], c, height, width)
+    return jnp.where(at >= 0, value, 0).reshape(shape), at.astype(data.dtype).reshape(shape)
 
 
 # ---- ROIAlign
