@@ -25,7 +25,7 @@ from tests.parity.runner import Result
 ROOT = Path(__file__).resolve().parents[2]
 recorded = cache(golden.load)
 EVERY = [(f, c) for f in family_names() for c in family_cases(f)]
-ALWAYS = 4
+ALWAYS = 2
 """Cases of an operator that run in every run; what it has beyond them is a slow sweep, of which a shard runs."""
 
 
