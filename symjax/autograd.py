@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from symjax.lowering.errors import MissingLoweringError, MXNetError
+from symjax.lowering.errors import ArgumentError, DTypeError, MXNetError
 from symjax.ndarray import storage, tape
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.tape import STATE
@@ -20,6 +20,10 @@ from symjax.sparse.exact import add
 
 __all__ = ["Function", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables", "pause",
            "predict_mode", "record", "set_recording", "set_training", "train_mode"]
+
+
+class GradReqError(MXNetError, KeyError, ValueError):
+    """A grad_req is none of those that there are (MXNet: a KeyError)."""
 
 
 def set_recording(is_recording: bool) -> bool:
@@ -106,7 +110,7 @@ def mark_variables(variables: NDArray | Sequence[NDArray], gradients: NDArray | 
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
     for v, g, req in zip(variables, gradients, reqs, strict=True):
         if req not in ("write", "add", "null"):
-            raise MXNetError(f"grad_req {req!r} is not one of write, add, null")
+            raise GradReqError(f"grad_req {req!r} is not one of write, add, null")
         v._tape = tape.Leaf(g, req) if req != "null" else None
 
 
@@ -116,11 +120,15 @@ def _heads(heads: Any, head_grads: Any) -> tuple[list[NDArray], list[NDArray]]:
     if head_grads is None:
         given = [None] * len(heads)
     if len(given) != len(heads):
-        raise MXNetError(f"{len(heads)} heads, but {len(given)} head gradients")
+        raise ArgumentError(f"heads and head_grads must be lists of the same length: {len(heads)} heads, but "
+                            f"{len(given)} head gradients")
     grads = []
     for h, g in zip(heads, given, strict=True):
         if g is not None and g.shape != h.shape:
             raise MXNetError(f"head gradient of shape {g.shape} for a head of shape {h.shape}")
+        if g is not None and g._dtype != h._dtype:
+            raise DTypeError(f"head gradient of dtype {g._dtype} for a head of dtype {h._dtype}; convert it with "
+                             f"astype")
         grads.append(g if g is not None else NDArray._from_jax(storage.to_device(np.ones(h.shape, h._dtype), h.context),
                                                                h.context))
     return heads, grads
@@ -166,7 +174,7 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
     # MXNet: a list even for a single variable, although its documentation promises an NDArray then.
     wanted = [variables] if isinstance(variables, storage.NDArrayBase) else list(variables)
     if not wanted:
-        raise MXNetError("autograd.grad needs at least one variable")
+        raise ArgumentError("variables cannot be an empty list: autograd.grad needs at least one")
     keep = create_graph if retain_graph is None else retain_graph
     leaves = tape.differentiate(*_heads(heads, head_grads), keep, create_graph)
     grads = []
@@ -179,13 +187,24 @@ def grad(heads: Any, variables: Any, head_grads: Any = None, retain_graph: bool 
 
 
 def get_symbol(x: NDArray) -> Any:
-    """Not supported: the tape holds compiled calls, not graph nodes.
+    """Returns the recorded calls that an array came from as a Symbol.
+
+    Variables are called `var0`, `var1`, … in the order in which they are read, constants `null2`, … in the same count,
+    and the calls `node_0`, …
+
+    Args:
+      x: an array computed inside `record()` and not differentiated yet.
 
     Raises:
-      MissingLoweringError: always; build the Symbol with mx.sym instead.
+      MXNetError: `x` is not recorded, or its graph is freed.
+      NotImplementedError: an index, a slice or a `Function` is among the calls: these are no operators.
+      AssertionError: `x` is no NDArray.
     """
-    raise MissingLoweringError("autograd.get_symbol: recorded computations cannot be turned into a Symbol; build the "
-                               "graph with mx.sym")
+    from symjax.ndarray.tape_symbol import symbol_of
+
+    if not isinstance(x, storage.NDArrayBase):
+        raise ArgumentError(f"get_symbol: expected an NDArray, got {type(x).__name__}")
+    return symbol_of(x)
 
 
 class Function:

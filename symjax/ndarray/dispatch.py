@@ -288,6 +288,7 @@ def pure_function(op: Op, params: Any, names: tuple[str, ...], platform: str, tr
         return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
     fn.__name__ = fn.__qualname__ = op.name
+    vars(fn)["operands"] = names  # which parameters `scalars` are
     return fn
 
 
