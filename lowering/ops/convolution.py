@@ -15,6 +15,7 @@ from jax import Array, lax
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._grouped import MOST_GROUPS, Shifts, by_group, depthwise
 from symjax.lowering.ops._nn import Layout, along, batch_from_output, check_rank, layout_for, per_axis, sum_dtype
+from symjax.lowering.ops._planes import by_planes
 from symjax.lowering.ops._pointwise import pointwise
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import ShapeLike, op
@@ -187,6 +188,23 @@ def _convolve_one_tap(
     return _add_bias(w, pointwise(data, weight, w.stride, w.layout.channel), bias).astype(data.dtype)
 
 
+def _is_volume(p: _AnyParams, avals: Sequence[Any]) -> bool:
+    x = avals[0]
+    return (p.num_group == 1 and len(p.kernel) == 3 and math.prod(x.shape) > 0
+            and jnp.issubdtype(x.dtype, jnp.floating))  # fmt: skip
+
+
+def _convolve_volume(
+    p: ConvolutionParams | ConvolutionV1Params, data: Array, weight: Array, bias: Array | None = None
+) -> Array:
+    """Convolution of volumes, as fast as it gets on the CPU."""
+    w = _checked_window(p, data)
+    plane = _Window(Layout(w.layout.text.replace("D", "")), w.kernel[1:], w.stride[1:], w.dilate[1:], w.pad[1:])
+    out = by_planes(data, weight, (w.stride[0], w.dilate[0], w.pad[0]), w.layout.channel > 1,
+                    functools.partial(_contract, plane, 1))  # fmt: skip
+    return _add_bias(w, out, bias).astype(data.dtype)
+
+
 def _add_bias(w: _Window, out: Array, bias: Array | None) -> Array:
     return out if bias is None else out + along(bias.astype(out.dtype), w.layout.channel, out.ndim)
 
@@ -210,6 +228,7 @@ def convolution(p: ConvolutionParams, data: Array, weight: Array, bias: Array | 
 
 convolution.variant(platform="cpu", when=_has_groups)(_convolve_groups)
 convolution.variant(platform="cpu", when=_has_one_tap)(_convolve_one_tap)
+convolution.variant(platform="cpu", when=_is_volume)(_convolve_volume)
 
 
 @op("Convolution_v1", params=ConvolutionV1Params, inputs=_inputs, all_inputs=("data", "weight", "bias"),
@@ -221,6 +240,7 @@ def convolution_v1(p: ConvolutionV1Params, data: Array, weight: Array, bias: Arr
 
 convolution_v1.variant(platform="cpu", when=_has_groups)(_convolve_groups)
 convolution_v1.variant(platform="cpu", when=_has_one_tap)(_convolve_one_tap)
+convolution_v1.variant(platform="cpu", when=_is_volume)(_convolve_volume)
 
 
 def _deconvolution_pad(p: DeconvolutionParams, w: _Window,
