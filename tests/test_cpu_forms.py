@@ -1,0 +1,75 @@
+"""Rules that are written anew for the CPU compute what the operator's own rule does, derivatives included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import symjax as mx
+from symjax.lowering import cpu
+from symjax.lowering.registry import get
+
+CONVOLUTION = {"num_filter": "6", "no_bias": "True"}
+CASES: list[tuple[str, dict[str, str], list[tuple[int, ...]]]] = [
+    ("Convolution", {**CONVOLUTION, "kernel": "(1, 1)"}, [(2, 4, 12, 13), (6, 4, 1, 1)]),
+    ("Convolution", {**CONVOLUTION, "kernel": "(1, 1)", "stride": "(2, 1)"}, [(2, 4, 5, 4), (6, 4, 1, 1)]),
+    ("Convolution", {**CONVOLUTION, "kernel": "(1, 1)", "layout": "NHWC"}, [(2, 5, 4, 3), (6, 1, 1, 3)]),
+    ("Convolution", {**CONVOLUTION, "kernel": "(3, 2, 3)", "pad": "(1, 1, 0)", "stride": "(2, 1, 1)"},
+     [(2, 4, 7, 6, 8), (6, 4, 3, 2, 3)]),
+    ("Convolution", {**CONVOLUTION, "kernel": "(2, 3, 3)", "dilate": "(2, 1, 1)", "layout": "NDHWC"},
+     [(2, 7, 6, 8, 3), (6, 2, 3, 3, 3)]),
+    ("Convolution", {**CONVOLUTION, "kernel": "(3, 3)", "num_group": "6", "stride": "(2, 1)", "pad": "(1, 1)"},
+     [(3, 6, 7, 8), (6, 1, 3, 3)]),
+    ("Pooling", {"kernel": "(3, 3)", "stride": "(2, 2)", "pad": "(1, 1)"}, [(2, 3, 7, 8)]),
+    ("Pooling", {"kernel": "(2, 2)", "stride": "(3, 3)"}, [(2, 3, 8, 7)]),
+    ("Pooling", {"kernel": "(5, 4)", "pooling_convention": "full", "stride": "(2, 1)"}, [(2, 3, 8, 7)]),
+    ("Pooling", {"kernel": "(3,)", "layout": "NWC"}, [(2, 9, 3)]),
+    ("_contrib_AdaptiveAvgPooling2D", {"output_size": "(3, 4)"}, [(2, 3, 7, 8)]),
+    ("Correlation", {"max_displacement": "4", "stride2": "2", "pad_size": "4", "kernel_size": "1"}, [(2, 3, 9, 8)] * 2),
+    ("Correlation", {"max_displacement": "2", "stride1": "2", "pad_size": "3", "kernel_size": "3"}, [(1, 3, 9, 8)] * 2),
+]  # fmt: skip
+
+
+def _first(out: Any) -> jax.Array:
+    return out[0] if isinstance(out, tuple) else out
+
+
+@pytest.mark.parametrize(("name", "attrs", "shapes"), CASES)
+def test_cpu_form(name: str, attrs: dict[str, str], shapes: list[tuple[int, ...]]) -> None:
+    op = get(name)
+    p = op.params.parse(attrs)
+    rng = np.random.RandomState(0)
+    args = [jnp.asarray(rng.uniform(-1, 1, s), jnp.float32) for s in shapes]
+    tangents = [jnp.asarray(rng.uniform(-1, 1, s), jnp.float32) for s in shapes]
+    fast = op.rule_for(p, args, "cpu")
+    assert fast is not op.rule
+    own, own_tangent = jax.jvp(lambda *xs: _first(op.rule(p, *xs)), args, tangents)
+    np.testing.assert_allclose(_first(fast(p, *args)), own, rtol=1e-5, atol=1e-5)
+    if "num_group" not in attrs:  # that form has a gradient of its own and no tangents
+        _, tangent = jax.jvp(lambda *xs: _first(fast(p, *xs)), args, tangents)
+        np.testing.assert_allclose(tangent, own_tangent, rtol=1e-5, atol=1e-5)
+    head = jnp.asarray(rng.uniform(-1, 1, own.shape), jnp.float32)
+    expected = jax.vjp(lambda *xs: _first(op.rule(p, *xs)), *args)[1](head)
+    got = jax.jit(lambda h, *xs: jax.vjp(lambda *ys: _first(fast(p, *ys)), *xs)[1](h))(head, *args)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_first_of_equal_maxima() -> None:
+    p = get("Pooling").params.parse({"kernel": "(3, 3)", "stride": "(2, 2)"})
+    x = jnp.asarray([[[[1, 2, 2], [2, 0, np.nan], [2, 2, 1]]]], jnp.float32)
+    fast = get("Pooling").rule_for(p, [x], "cpu")
+    (grad,) = jax.vjp(lambda x: fast(p, x), x)[1](jnp.ones((1, 1, 1, 1), jnp.float32))
+    assert grad.ravel().tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_options_of_convolutions() -> None:
+    x = mx.sym.var("data")
+    net, other = mx.sym.Convolution(x, kernel=(3, 3), num_filter=4), mx.sym.tanh(x)
+    assert cpu.compiler_options(net._graph, "tpu") is None
+    assert cpu.compiler_options(other._graph, "cpu") is None
+    assert bool(cpu.compiler_options(net._graph, "cpu")) == cpu._accepted()
