@@ -11,7 +11,7 @@ X = np.array([[0.5, -1.5, 2.0], [1.25, 0.75, -0.25]], "float32")
 P = np.array([[0.5, 1.5, 2.0], [1.25, 0.75, 0.25]], "float32")
 
 # An expression of x (2, 3), p (2, 3, positive) and nd: the gradients of both are recorded, of x's also the second ones.
-EXPRESSIONS: dict[str, str] = dict(line.split(": ", 1) for line in """
+_LINES = """
 add: x + p
 subtract from a number: 3 - x
 multiply: x * p * x
@@ -134,7 +134,8 @@ copyto: x.copyto(nd.zeros((2, 3))) * p
 as_in_context: x.as_in_context(x.context) * p
 zeros_like: nd.zeros_like(x) + x
 identity: nd.identity(x) * nd.identity(x)
-""".strip().splitlines())
+""".strip().splitlines()
+EXPRESSIONS = {line.partition(": ")[0]: line.partition(": ")[2] for line in _LINES}
 
 
 def told(value: Any) -> Any:

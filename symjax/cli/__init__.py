@@ -56,7 +56,7 @@ class Main(click.Group):
         with warnings.catch_warnings():
             warnings.showwarning = state.show_warning
             code: Any = self._guarded(state, args, prog_name, extra)
-        sys.exit(code() if callable(code) else code)
+        sys.exit(code if isinstance(code, int) else code())
 
     def _guarded(self, state: State, args: Sequence[str] | None, prog_name: str | None, extra: dict[str, Any]) -> Any:
         """Returns the exit code, or the function that gives it: a program that is none of ours."""

@@ -55,7 +55,8 @@ def _rule(node: tape.Node) -> tuple[Any, Any]:
     if node.call is None:
         raise MXNetError("this graph was differentiated before and its buffers are freed; call get_symbol before "
                          "backward, or pass retain_graph=True to that")
+    scalars: Any = next(iter(node.extra), ())
     names = getattr(getattr(node.call, "__wrapped__", node.call), "operands", ())
     given = {n: float(v) if getattr(v, "ndim", 0) == 0 else tuple(map(float, v))
-             for n, v in zip(names, node.extra[0], strict=True)}
+             for n, v in zip(names, scalars, strict=True)}
     return op, dataclasses.replace(params, **given) if given else params
