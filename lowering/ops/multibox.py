@@ -258,8 +258,10 @@ def multibox_detection(p: MultiBoxDetectionParams, cls_prob: Array, loc_pred: Ar
     place = jnp.arange(count, dtype=jnp.int32)[None]
     rows, valid = at_rows(rows, order), place < jnp.sum(valid, axis=1, dtype=jnp.int32)[:, None]
     if suppressing:
-        alive = valid & (place < p.nms_topk) if p.nms_topk > 0 else valid
-        rows = rows.at[..., 0].set(jnp.where(_suppress(p, rows, alive), rows[..., 0], -1))
+        front = min(p.nms_topk, count) if p.nms_topk > 0 else count
+        kept = _suppress(p, rows[:, :front], valid[:, :front])
+        kept = jnp.pad(kept, ((0, 0), (0, count - front)))
+        rows = rows.at[..., 0].set(jnp.where(kept, rows[..., 0], -1))
     return jnp.where(valid[..., None], rows, -1).astype(cls_prob.dtype)
 
 
