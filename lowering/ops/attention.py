@@ -26,8 +26,8 @@ def _heads(x: Array, heads: int, parts: int, name: str) -> list[Array]:
     if x.ndim != 3 or x.shape[2] % (heads * parts):
         raise ShapeError(f"argument {name!r}: expected (length, batch, a multiple of {heads * parts}), got {x.shape}")
     t, n, width = x.shape
-    x = x.reshape(t, n, heads, parts, width // (heads * parts)).transpose(3, 1, 2, 0, 4)
-    return list(x.reshape(parts, n * heads, t, -1))
+    x = x.reshape(t, n * heads, parts, width // (heads * parts))
+    return [x[:, :, i].transpose(1, 0, 2) for i in range(parts)]  # cut first: a part that is not used is not moved
 
 
 def _scores(q: Array, k: Array) -> Array:
