@@ -158,7 +158,7 @@ class Step:
     ) -> list[Any]:  # fmt: skip
         (parts,) = pull(
             [
-                _cotangent(o, None if heads is None else h)
+                cotangent(o, None if heads is None else h)
                 for o, h in zip(outs, heads or [None] * len(outs), strict=True)
             ]
         )
@@ -227,7 +227,8 @@ class Step:
         return results, (outs, new_aux, grads)
 
 
-def _cotangent(out: Any, head: Any) -> Any:
+def cotangent(out: Any, head: Any) -> Any:
+    """Returns what the gradient of an output begins with: its head gradient, ones where there is none."""
     part = stored(out)
     if not jnp.issubdtype(part.dtype, jnp.inexact):
         return np.zeros(part.shape, jax.dtypes.float0)

@@ -16,11 +16,12 @@ from symjax.sparse.row_sparse import Located
 from symjax.sparse.rules import apply, stype_of, without_cast
 
 LoweredFn = Callable[..., tuple[list[Any], list[Any]]]
-"""(arguments, auxiliary states, key, train, located={}, uncast=()) -> (outputs, new auxiliary states), in the graph's
-order.
+"""(arguments, auxiliary states, key, train, located={}, uncast=(), taps={}) -> (outputs, new auxiliary states), in the
+graph's order.
 
 `located` says, by node and input position, where a lookup's ids are among the rows of its row_sparse table; `uncast`
-which nodes do not convert their dense result to sparse storage.
+which nodes do not convert their dense result to sparse storage. `taps`, by node and input position, are added to what
+the node reads there.
 """
 
 
@@ -63,23 +64,23 @@ def lower_graph(
 
     def outputs(
         args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool, located: Mapping[tuple[Node, int], Any],
-        uncast: Collection[Node], naming: bool,
+        uncast: Collection[Node], naming: bool, taps: Mapping[tuple[Node, int], Any] = {},
     ) -> tuple[list[Any], list[Any]]:
         env: dict[Node, Sequence[Any]] = {n: (v,) for n, v in zip(arguments, args, strict=True)}
         env.update((n, (v,)) for n, v in zip(aux_states, aux, strict=True))
         with jax.enable_x64(True):
             for s in steps:
-                _apply(s, env, key, train, platform, located, s.node in uncast)
+                _apply(s, env, key, train, platform, located, s.node in uncast, taps)
                 if naming and s.node not in mirrored:
                     env[s.node] = kept(env[s.node])
         return [env[e.node][e.index] for e in graph.outputs], [env[n][0] for n in aux_states]
 
     def run(
         args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool, located: Mapping[tuple[Node, int], Any] = {},
-        uncast: Collection[Node] = (),
+        uncast: Collection[Node] = (), taps: Mapping[tuple[Node, int], Any] = {},
     ) -> tuple[list[Any], list[Any]]:
-        if not (mirrored and train):
-            return outputs(args, aux, key, train, located, uncast, False)
+        if taps or not (mirrored and train):
+            return outputs(args, aux, key, train, located, uncast, False, taps)
         return checkpointed(lambda a, b, k: outputs(a, b, k, train, located, uncast, True), mirrored)(args, aux, key)
 
     return run
@@ -123,10 +124,13 @@ def _apply(
     platform: str | None,
     located: Mapping[tuple[Node, int], Any],
     uncast: bool,
+    taps: Mapping[tuple[Node, int], Any] = {},
 ) -> None:
     node, op = s.node, s.node.op
     assert op is not None
     ins = [env[n][i] for n, i in s.inputs]
+    if taps:
+        ins = [x + taps[node, i] if (node, i) in taps else x for i, x in enumerate(ins)]
     if located:
         ins = [Located(x, located[node, i]) if (node, i) in located else x for i, x in enumerate(ins)]
     asked = dict(s.static)

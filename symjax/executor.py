@@ -7,7 +7,7 @@ residuals, from which `backward()` goes on. MXNet's own engine is asynchronous t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from symjax._bind import Bound, bind_arrays, simple_bind_arrays, zeros
 from symjax._mesh import MeshContext, as_context
 from symjax._run import Run
+from symjax._watch import MonitorCallback, Watch
 from symjax.context import Context
 from symjax.lowering.compile import Program, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
@@ -26,11 +27,9 @@ from symjax.lowering.graph import Graph
 from symjax.lowering.layout import Layout
 from symjax.lowering.row_gradients import plan_gradients
 from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.storage import class_of, to_device, wrap
+from symjax.ndarray.storage import class_of, to_device
 from symjax.sparse.rules import column_input
 from symjax.symbol.symbol import Symbol
-
-MonitorCallback = Callable[[str, NDArray], Any]
 
 
 def bind(
@@ -133,8 +132,7 @@ class Executor:
         }
         self._forward_aux = tuple(i for i, n in enumerate(self._graph.aux_states) if n in eager)
         self._run: Run | None = None
-        self._monitor: tuple[MonitorCallback, bool] | None = None
-        self._inside: tuple[Graph, Program] | None = None  # all operators' outputs, for the monitor
+        self._watch: Watch | None = None
         storage = handle.storage
         targets = {self._graph.arguments[i]: handle.grads[i] for i in self._wrt}
         self._plans = plan_gradients(storage, {n: g.stype for n, g in targets.items() if g is not None})
@@ -208,8 +206,8 @@ class Executor:
         if kwargs:
             self._feed(kwargs)
         run = Run(self, bool(is_train))
-        if self._monitor is not None and getattr(self._monitor[0], "activated", True):
-            self._run_monitored(run)
+        if self._watch is not None and self._watch.activated:
+            self._watch.forward(run)
         self._run = run
         if self._wrt and is_train and not self._forward_aux:
             for o, (shape, dtype) in zip(self._outputs, self._bound.outputs, strict=True):
@@ -233,6 +231,8 @@ class Executor:
         if self._run is None:
             self.forward(is_train=True)
         assert self._run is not None
+        if self._watch is not None and self._watch.activated and self._run.train:
+            self._watch.backward(self._run, heads)
         self._run.backward(heads)
 
     def _first_read(self) -> Any:
@@ -326,44 +326,14 @@ class Executor:
     # ---- looking inside
 
     def set_monitor_callback(self, callback: MonitorCallback, monitor_all: bool = False) -> None:
-        """Calls `callback(name, array)` for every operator output of each forward.
+        """Calls `callback(name, array)` for every operator output of each forward, and in training for every gradient
+        that `backward` finds of an operator's inputs: `<node>_backward_output` or `<node>_backward_output<i>`.
 
         With `monitor_all` also for the inputs of the graph and of each operator, in topological order. An operator's
         input is called `<node>_<input>`; MXNet calls some of them `<node>_input0`. A callback that has an attribute
         `activated` is not called while that is false, and costs nothing then.
         """
-        self._monitor = (callback, monitor_all)
-
-    def _run_monitored(self, run: Run) -> None:
-        """Works out all outputs for the monitor, with the random numbers of the pass itself."""
-        assert self._monitor is not None
-        callback, everything = self._monitor
-        nodes = [n for n in self._graph.nodes if n.op is not None]
-        if self._inside is None:
-            inside = Graph([e for n in nodes for e in n.entries()])
-            shapes = dict(self._bound.out_shapes)
-            self._inside = inside, program_for(inside, shapes, self._ctx.platform, devices=self._devices)
-        inside, program = self._inside
-        by_node = dict(zip(self._graph.arguments, self.arg_arrays, strict=True))
-        by_node.update(zip(self._graph.aux_states, self.aux_arrays, strict=True))
-        with jax.enable_x64(True):
-            outs, _ = program.forward(
-                tuple(by_node[n]._data for n in inside.arguments),
-                tuple(by_node[n]._data for n in inside.aux_states),
-                run.key,
-                run.train,
-            )
-        values = dict(zip(inside.outputs, outs, strict=True))
-        for n in self._graph.nodes if everything else nodes:
-            if n.op is None:  # MXNet: an input of the graph counts as an output here
-                callback(_Name(n.name), by_node[n])
-                continue
-            if everything:
-                for name, e in zip(n.input_names, n.inputs, strict=True):
-                    value = by_node[e.node] if e.node.is_variable else wrap(values[e], self._ctx)
-                    callback(_Name(f"{n.name}_{name}"), value)
-            for e in n.entries():
-                callback(_Name(e.output_name), wrap(values[e], self._ctx))
+        self._watch = Watch(self, callback, monitor_all)
 
     def debug_str(self) -> str:
         """The symbol's listing and the size of the arrays bound, in MXNet's format."""
@@ -386,13 +356,6 @@ class Executor:
 def _layout(array: NDArray) -> NamedSharding:
     assert isinstance(array.context, MeshContext)
     return array.context.layout(array.shape)
-
-
-class _Name(str):
-    """A name given to a monitor callback. MXNet gives bytes there, which callbacks decode."""
-
-    def decode(self, *args: Any) -> str:
-        return str(self)
 
 
 def copy_into(target: NDArray, value: Any) -> None:

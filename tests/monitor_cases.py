@@ -16,7 +16,8 @@ class _Lines(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(re.sub(r"Speed: [\d.]+ ", "Speed: # ", record.getMessage()))
+        if record.name == "root":
+            self.lines.append(re.sub(r"Speed: [\d.]+ ", "Speed: # ", record.getMessage()))
 
 
 def param(epoch: int, nbatch: int, metric: Any) -> Any:
