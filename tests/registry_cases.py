@@ -45,7 +45,7 @@ def mxnet_operators() -> dict[str, dict[str, Any]]:
 
 def own_ops() -> list[Op]:
     """The package's ops: none that tests register."""
-    return [o for o in registry.all_ops() if o.rule.__module__.startswith("symjax.")]
+    return [o for o in registry.all_ops() if (o.rule.__module__ or "").startswith("symjax.")]
 
 
 def default_text(declared: str) -> str | None:

@@ -9,6 +9,7 @@ import logging
 import re
 import signal
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,15 @@ def test_fit_says_what_is_missing() -> None:
         ready().fit(it, num_epoch=1)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own handler, which a shell takes away from what it runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_for_the_end_of_the_step(monkeypatch: pytest.MonkeyPatch,
                                                     caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
@@ -153,6 +163,7 @@ def test_an_interrupt_waits_for_the_end_of_the_step(monkeypatch: pytest.MonkeyPa
     assert module.predict(data()).shape == (N, 3)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_second_interrupt_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ready()
 

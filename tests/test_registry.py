@@ -199,7 +199,8 @@ def parameters(draw: st.DrawFn) -> Params:
     return cls(**{n: draw(values_of(s.type, s)) for n, s in specs.items()})
 
 
-PARAMS = sorted({o.params for o in OPS}, key=lambda c: (c.__module__, c.__name__))
+# what Custom takes is the business of the operator that somebody registered
+PARAMS = sorted({o.params for o in OPS if o.name != "Custom"}, key=lambda c: (c.__module__, c.__name__))
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
