@@ -73,3 +73,12 @@ def test_options_of_convolutions() -> None:
     assert cpu.compiler_options(net._graph, "tpu") is None
     assert cpu.compiler_options(other._graph, "cpu") is None
     assert bool(cpu.compiler_options(net._graph, "cpu")) == cpu._accepted()
+
+
+def test_missing_values_stay_in_their_bins() -> None:
+    op = get("_contrib_AdaptiveAvgPooling2D")
+    p = op.params.parse({"output_size": "(2, 2)"})
+    x = np.ones((1, 1, 4, 4), np.float32)
+    x[0, 0, 0, 0], x[0, 0, 3, 3] = np.nan, np.inf
+    out = op.rule_for(p, [x], "cpu")(p, jnp.asarray(x))
+    np.testing.assert_array_equal(out[0, 0], [[np.nan, 1], [1, np.inf]])

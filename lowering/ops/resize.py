@@ -7,7 +7,7 @@ from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._nn import along, check_rank, widen
@@ -199,14 +199,20 @@ def _bins(p: AdaptiveAvgPooling2DParams, shape: Sequence[int]) -> tuple[int, int
 
 @adaptive_avg_pooling_2d.variant(platform="cpu", when=lambda p, avals: max(p.output_size, default=1) > 1)
 def _average_by_products(p: AdaptiveAvgPooling2DParams, data: Array) -> Array:
-    """The same as two products with matrices of the bins' weights, several times faster."""
+    """The same as two products with matrices of the bins' weights, several times faster.
+
+    Infinite and missing values would spread to other bins, where their weight is 0, so they take the slow way.
+    """
     height, width = _bins(p, data.shape)
-    n, c, *sizes = data.shape
-    x = widen(data).reshape(-1, sizes[1])
-    down, across = (jnp.asarray(_bin_weights(*s), x.dtype) for s in zip(sizes, (height, width), strict=True))
-    rows = jnp.matmul(x, across.T).reshape(n * c, sizes[0], width)
-    out = jnp.einsum("bhj,ih->bij", rows, down)
-    return out.reshape(n, c, height, width).astype(data.dtype)
+
+    def by_products(x: Array) -> Array:
+        n, c, *sizes = x.shape
+        wide = widen(x).reshape(-1, sizes[1])
+        down, across = (jnp.asarray(_bin_weights(*s), wide.dtype) for s in zip(sizes, (height, width), strict=True))
+        rows = jnp.matmul(wide, across.T).reshape(n * c, sizes[0], width)
+        return jnp.einsum("bhj,ih->bij", rows, down).reshape(n, c, height, width).astype(x.dtype)
+
+    return lax.cond(jnp.all(jnp.isfinite(data)), by_products, lambda x: adaptive_avg_pooling_2d.rule(p, x), data)
 
 
 def _bin_weights(size: int, bins: int) -> np.ndarray:
