@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symjax._data_parallel import average, bind_sharing, cut, load_general, merge, split_input_slice
-from symjax._mesh import MeshContext
+from symjax._mesh import MeshContext, data_axis
 from symjax._params_format import DTYPE_OF_FLAG
 from symjax.context import Context
 from symjax.executor import Executor, copy_into
@@ -164,7 +164,8 @@ class DataParallelExecutorGroup:
         self._collect_arrays()
 
     def _warn_of_rest(self) -> None:
-        size, n = self.batch_size, 1 if self.mesh is None else self.mesh.size
+        axis = None if self.mesh is None else data_axis(self.mesh, self.symbol._graph)
+        size, n = self.batch_size, 1 if self.mesh is None or axis is None else self.mesh.shape[axis]
         if size is not None and size % n and size not in self._whole:
             self._whole.add(size)
             self.logger.warning("a batch of %d examples cannot be divided over %d devices: each of them runs all of it",
