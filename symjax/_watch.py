@@ -117,13 +117,15 @@ class Watch:
     def backward(self, run: Run, heads: Sequence[Any] | None) -> None:
         """Shows the gradients of all operators' inputs; those of sparse and integer ones are left out."""
         ex, arrays = self.ex, self._arrays()
-        if ex._devices is not None or not self._values:
+        if not self._values:
             return
         with jax.enable_x64(True):
             taps = [self._tap(arrays[e.node]._data if e.node.is_variable else self._values[e])
                     for e in (n.inputs[i] for n, i in self._sites)]  # fmt: skip
-            found = self._gradients(taps, [a._data for a in ex.arg_arrays], [a._data for a in ex.aux_arrays], run.key,
-                                    heads)  # fmt: skip
+            given = [a._data for a in ex.arg_arrays], [a._data for a in ex.aux_arrays], run.key, heads
+            if ex._devices is not None:  # all in one place: what is watched need not be fast
+                given = jax.device_put(given, ex._ctx.jax_device)
+            found = self._gradients(taps, *given)
         for (n, i), value in zip(self._sites, found, strict=True):
             if value is not None:
                 which = "" if len(_differentiated(n)) == 1 else i
