@@ -16,8 +16,10 @@ import numpy as np
 
 try:
     from tests.benchmarks.sparse_workloads import SPARSE
+    from tests.benchmarks.training_workloads import TRAINING
 except ImportError:  # run as a worker, beside it
     from sparse_workloads import SPARSE  # type: ignore[no-redef]
+    from training_workloads import TRAINING  # type: ignore[no-redef]
 
 Step = Callable[[], Any]
 WORKLOADS: dict[str, Callable[[Any], Step]] = {}
@@ -209,3 +211,4 @@ def json_round_trip(mx: Any) -> Step:
 
 
 WORKLOADS.update(SPARSE)
+WORKLOADS.update(TRAINING)
