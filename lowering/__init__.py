@@ -8,3 +8,7 @@ if __name__ != "symjax.lowering":
         f"this package was imported as {__name__!r}; import it as 'symjax.lowering': "
         f"a second copy would register every op twice"
     )
+
+from symjax.lowering.memory import keep_memory
+
+keep_memory()

@@ -1,0 +1,41 @@
+"""Memory that was freed stays with the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from symjax.lowering.memory import keep_memory
+
+FAULTS = """
+import resource, symjax as mx
+x = mx.nd.zeros((2500, 2500))
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        (x + 1).wait_to_read()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(faults())
+"""
+
+
+def glibc() -> bool:
+    return sys.platform == "linux" and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
+
+
+@pytest.mark.parametrize("name", ["SYMJAX_KEEP_MEMORY", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES"])
+def test_settings_of_the_user_stand(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "0")
+    assert not keep_memory()
+
+
+def test_large_results_take_no_new_pages() -> None:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_", "SYMJAX_KEEP"))}
+    run = subprocess.run([sys.executable, "-c", FAULTS], env={**env, "JAX_PLATFORMS": "cpu"}, capture_output=True,
+                         text=True, check=True)  # fmt: skip
+    pages = 20 * 2500 * 2500 * 4 // 4096
+    assert int(run.stdout) < (pages // 20 if glibc() else 2 * pages)
