@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from symjax.lowering.errors import ParamError, ShapeError
-from symjax.lowering.ops._recurrence import MODES, matmul, recurrence, scan_cells, wide
+from symjax.lowering.ops._recurrence import MODES, in_blocks, matmul, recurrence, scan_cells, wide
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -105,12 +105,14 @@ def _clip_cell(p: RNNParams, c: Array) -> Array:
 
 
 def _run_direction(p: RNNParams, cell: Cell, data: Array, states: tuple[Array, ...], valid: Array | None,
-                   reverse: bool) -> tuple[Array, tuple[Array, ...]]:
+                   reverse: bool, apart: bool) -> tuple[Array, tuple[Array, ...]]:
     """One layer in one direction: (T, N, I) -> (T, N, R) in the accumulation type, and the final states."""
-    apart = MODES[p.mode].bias_apart
-    x = matmul(data, cell.w_input) + (cell.b_input if apart else cell.b_input + cell.b_state)
+    mode = MODES[p.mode]
+    x = matmul(data, cell.w_input) + (cell.b_input if mode.bias_apart else cell.b_input + cell.b_state)
     states = tuple(s.astype(wide(s.dtype)) for s in states)
-    parts = (p.mode, reverse, cell.w_state, cell.b_state if apart else None, x, valid, states)
+    count = mode.gates if apart else 1
+    bias = in_blocks(cell.b_state, count) if mode.bias_apart else None
+    parts = (p.mode, reverse, in_blocks(cell.w_state, count, axis=0), bias, in_blocks(x, count), valid, states)
     if cell.w_project is None and p.lstm_state_clip_min is None:
         return recurrence(*parts)
     return scan_cells(*parts, clip=functools.partial(_clip_cell, p), project=cell.w_project)[:2]
@@ -201,6 +203,17 @@ def rnn(p: RNNParams, *inputs: Array, train: bool, key: Array) -> Array | tuple[
     With `use_sequence_length` the output is zero behind a sequence's end, its final state is the one at its end, and
     the reverse direction begins there.
     """
+    return _run(p, inputs, train, key, apart=False)
+
+
+@rnn.variant(platform="cpu")
+def _on_cpu(p: RNNParams, *inputs: Array, train: bool, key: Array) -> Array | tuple[Array, ...]:
+    return _run(p, inputs, train, key, apart=True)
+
+
+def _run(p: RNNParams, inputs: Sequence[Array], train: bool, key: Array,
+         apart: bool) -> Array | tuple[Array, ...]:  # fmt: skip
+    """Runs the layers; `apart` has the gates' parts in arrays of their own, see `_recurrence`."""
     _check(p, [x.shape for x in inputs])
     named = dict(zip(input_names(p), inputs, strict=True))
     data, state = named["data"], named["state"]
@@ -218,7 +231,7 @@ def rnn(p: RNNParams, *inputs: Array, train: bool, key: Array) -> Array | tuple[
         outputs = []
         for d, cell in enumerate(directions):
             row = layer * len(directions) + d
-            out, final = _run_direction(p, cell, x, tuple(s[row] for s in initial), valid, reverse=d == 1)
+            out, final = _run_direction(p, cell, x, tuple(s[row] for s in initial), valid, d == 1, apart)
             outputs.append(out.astype(data.dtype))
             finals.append(final)
         x = outputs[0] if len(outputs) == 1 else jnp.concatenate(outputs, axis=-1)
