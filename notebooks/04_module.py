@@ -31,6 +31,7 @@ import numpy as np
 import symjax as mx
 
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout, force=True)
+logging.captureWarnings(True)
 digits = np.load(Path(mx.__file__).parent / "data" / "digits.npz")
 images = {k: digits[f"{k}_images"][:, None].astype("float32") / 16 for k in ("train", "test")}
 labels = {k: digits[f"{k}_labels"].astype("float32") for k in ("train", "test")}
