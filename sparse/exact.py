@@ -27,8 +27,7 @@ def trimmed(x: Any) -> Any:
             return x
         return dataclasses.replace(x, data=x.data[:room], indices=x.indices[:room], rows=x.rows[:room], columns=None)
     if isinstance(x, RowSparse) and not x.full:
-        count = int(np.sum(np.asarray(x.indices) < x.shape[0]))
-        room = bucket(count)
+        room = bucket(int(np.searchsorted(np.asarray(x.indices), x.shape[0])))
         return x if room >= x.capacity else dataclasses.replace(x, data=x.data[:room], indices=x.indices[:room])
     return x
 
