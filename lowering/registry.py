@@ -50,6 +50,8 @@ BROADCAST: ShapeTrait = "broadcast"
 """The output is the numpy broadcast of the inputs."""
 
 _MAX_OUTPUTS = 65_536
+_INPUT_COUNTS = ("num_args", "num_weights", "num_arrays", "num_inputs")
+"""Parameters that count inputs, in all operators that have them."""
 _MAX_INPUTS = 65_536
 _ASKABLE = ("train", "key", "out_shapes", "subgraphs")
 
@@ -257,15 +259,17 @@ def _as_names(names: Names) -> Callable[..., tuple[str, ...]]:
 
 def _input_names(names: Names, variadic: str | None) -> Callable[..., tuple[str, ...]]:
     given = _as_names(names)
-    if not variadic:
+    if not callable(names):
         return given
+    counts: tuple[str, ...] = (*_INPUT_COUNTS, *((variadic,) if variadic else ()))
 
-    def checked(p: Any) -> tuple[str, ...]:
+    def checked(p: Any, *more: Any) -> tuple[str, ...]:
         # a file may claim any number; no names are made for one that no graph can have
-        count = getattr(p, variadic, None) or 0
-        if count > _MAX_INPUTS:
-            raise ParamError(f"{variadic} is {count}, more than the {_MAX_INPUTS} inputs that a node can have")
-        return given(p)
+        for name in counts:
+            count = getattr(p, name, None) or 0
+            if count > _MAX_INPUTS:
+                raise ParamError(f"{name} is {count}, more than the {_MAX_INPUTS} inputs that a node can have")
+        return given(p, *more)
 
     return checked
 

@@ -47,7 +47,7 @@ def facts(op: Any) -> dict[str, Any]:
     """Shapes, data types, storage types, gradient, platforms, parity with MXNet and habits, as JSON data."""
     from symjax.lowering.habits import all_habits
 
-    known = recorded()["ops"].get(op.name, {}) if op.rule.__module__.startswith("symjax.") else {}
+    known = recorded()["ops"].get(op.name, {}) if (op.rule.__module__ or "").startswith("symjax.") else {}
     parity = {"cases": known.get("cases", 0), "of_random_numbers": known.get("random", 0),
               "where_mxnet_fails": known.get("better", 0), "dtypes": known.get("types", []),
               "differences": known.get("differs", []), "instead_of_cases": known.get("elsewhere")}  # fmt: skip
