@@ -78,11 +78,19 @@ def _import(name: str) -> Any:
     """Imports a submodule, and thereby perhaps JAX, which draws from numpy's global generator while it is imported.
 
     A program that called `np.random.seed` before must not notice: its numbers would depend on what it used first.
+    Nor does JAX write into the log of a program that did not import it: MXNet's examples log at the level DEBUG, where
+    JAX has many lines for each compilation. A level that the program sets for the logger `jax`, or
+    `JAX_LOGGING_LEVEL`, counts.
     """
     if "jax" in sys.modules:
         return importlib.import_module(f"{__name__}.{name}")
+    import logging
+
     import numpy as np
 
+    if "JAX_LOGGING_LEVEL" not in os.environ and "JAX_DEBUG_LOG_MODULES" not in os.environ:
+        log = logging.getLogger("jax")
+        log.setLevel(log.level or logging.WARNING)
     state = np.random.get_state(legacy=False)
     try:
         return importlib.import_module(f"{__name__}.{name}")

@@ -113,6 +113,20 @@ def test_modules_folders_archives(tmp_path: Path) -> None:
     assert code == 1 and "No module named no_such_module" in err
 
 
+def test_jax_does_not_write_into_the_log_of_the_program(tmp_path: Path) -> None:
+    train = """import logging
+logging.basicConfig(level=logging.DEBUG)
+import mxnet as mx
+logging.debug(mx.nd.ones((2,)).sum().asscalar())
+"""
+    assert execute("-", cwd=tmp_path, stdin=train)[::2] == (0, "DEBUG:root:2.0\n")
+    asked = "import logging; logging.getLogger('jax').setLevel('DEBUG')\n"
+    code, _, err = execute("-", cwd=tmp_path, stdin=asked + train)
+    assert code == 0 and "DEBUG:jax." in err
+    code, _, err = execute("-", cwd=tmp_path, stdin="import jax\n" + train)
+    assert code == 0 and "DEBUG:jax." in err
+
+
 def test_help(tmp_path: Path) -> None:
     code, out, _ = execute("--help", cwd=tmp_path)
     assert code == 0 and "import mxnet" in out and "-m" in out

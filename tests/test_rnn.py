@@ -85,6 +85,8 @@ def test_packing_of_plain_cells() -> None:
     parts = cell.unpack_weights(args)
     assert parts["x_i2h_f_weight"].asnumpy().tolist() == [[6, 7, 8], [9, 10, 11]]
     assert parts["x_h2h_o_bias"].asnumpy().tolist() == [6, 7]
+    assert list(parts) == [f"x_{group}_{gate}_{what}" for group in ("i2h", "h2h") for gate in "ifco"
+                           for what in ("weight", "bias")]  # the order that MXNet has, also in its files
     back = cell.pack_weights(parts)
     assert set(back) == set(args) and len(parts) == 16
     for key in args:

@@ -169,10 +169,11 @@ class BaseRNNCell:
         """
         args = dict(args)
         h = getattr(self, "_num_hidden", 0)
-        for kind, name in self._packed():
-            packed = args.pop(name)
+        packed = [(kind, args.pop(name)) for kind, name in self._packed()]
+        for group in (packed[:2], packed[2:]):  # MXNet: weight and bias of a gate follow each other in the file
             for i, gate in enumerate(self._gate_names):
-                args[kind.format(gate)] = packed[i * h:(i + 1) * h].copy()
+                for kind, array in group:
+                    args[kind.format(gate)] = array[i * h:(i + 1) * h].copy()
         return args
 
     def pack_weights(self, args: Weights) -> Weights:
