@@ -44,3 +44,8 @@ def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray], rtol: float = 0) ->
 def batch(i: int = 0, n: int = BATCH) -> Any:
     part = slice(i * n, (i + 1) * n)
     return mx.io.DataBatch([mx.nd.array(X[part])], [mx.nd.array(Y[part])], pad=0)
+
+
+def step(module: Any, one: Any) -> None:
+    module.forward_backward(one)
+    module.update()

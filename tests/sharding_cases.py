@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
-import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -23,6 +20,7 @@ import symjax as mx
 from symjax.optimizer._base import run
 from symjax.sparse import RowSparse, row_sparse_from_numpy, sharding, value_and_grad
 from tests.compiles import compiles
+from tests.eight_devices import cases_in, run_cases
 
 V, D, BATCH, FIELDS = 1003, 6, 16, 3
 WEIGHT = np.random.default_rng(0).standard_normal((V, D)).astype("float32")
@@ -459,22 +457,7 @@ def _errors_of_gradients(table: sharding.ShardedTable) -> None:
         jax.jit(sharding.value_and_grad(scanned))(table, jnp.asarray(draw(1, 2, 8)))
 
 
-CASES = {name.removeprefix("case_"): f for name, f in list(globals().items()) if name.startswith("case_")}
-
-
-def main() -> None:
-    assert len(jax.devices()) == 8
-    results = {}
-    for name, f in CASES.items():
-        start = time.perf_counter()
-        try:
-            f()
-            results[name] = ""
-        except BaseException:  # pytest.raises fails with one that is no Exception
-            results[name] = traceback.format_exc()
-        print(f"{name}: {time.perf_counter() - start:.1f} s")
-    print(json.dumps(results))
-
+CASES = cases_in(globals())
 
 if __name__ == "__main__":
-    main()
+    run_cases(CASES)

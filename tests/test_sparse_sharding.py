@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
+from tests.eight_devices import results_of
 from tests.sharding_cases import CASES
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, str]:
-    env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT),
-           "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}  # fmt: skip
-    command = [sys.executable, "-W", "error", "-m", "tests.sharding_cases"]
-    run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-3000:]
-    return json.loads(run.stdout.splitlines()[-1])
+    return results_of("tests.sharding_cases", "-W", "error")
 
 
 @pytest.mark.parametrize("case", CASES)

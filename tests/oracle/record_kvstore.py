@@ -2,34 +2,19 @@
 
 Run it with the oracle's interpreter::
 
-    MXNET_SUBGRAPH_BACKEND=NONE .venv-oracle/bin/python tests/oracle/record_kvstore.py
+    .venv-oracle/bin/python -m tests.oracle.record_kvstore
 
 Writes ``tests/golden/kvstore.json``; `tests/kvstore_cases.py` says what is done.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from pathlib import Path
-
-os.environ.setdefault("MXNET_SUBGRAPH_BACKEND", "NONE")
-os.environ.setdefault("MXNET_MKLDNN_ENABLED", "0")
-os.environ.setdefault("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
-TESTS = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS))
-
-import mxnet as mx  # noqa: E402
-from kvstore_cases import CASES, told  # noqa: E402
+from tests.kvstore_cases import CASES, told
+from tests.oracle.recorder import mx, write
 
 
 def main() -> None:
-    found = {name: told(call(mx)) for name, call in CASES.items()}
-    path = TESTS / "golden" / "kvstore.json"
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
-    path.write_text(f"{{\n{lines}\n}}\n")
-    print(f"MXNet {mx.__version__}: {path}, {path.stat().st_size} bytes", file=sys.stderr)
+    write("kvstore", {name: told(call(mx)) for name, call in CASES.items()})
 
 
 if __name__ == "__main__":
