@@ -215,7 +215,7 @@ def op(
             aliases=tuple(aliases),
             params=params,
             rule=rule,
-            input_names=_input_names(names, variadic),
+            input_names=_input_names(names, params, variadic),
             output_names=_output_names(outputs),
             aux_names=_as_names(aux),
             num_visible=lambda p: 0,
@@ -257,16 +257,16 @@ def _as_names(names: Names) -> Callable[..., tuple[str, ...]]:
     return lambda p, *_: names
 
 
-def _input_names(names: Names, variadic: str | None) -> Callable[..., tuple[str, ...]]:
+def _input_names(names: Names, params: type[Params], variadic: str | None) -> Callable[..., tuple[str, ...]]:
     given = _as_names(names)
-    if not callable(names):
+    counts = [n for n in params.__specs__ if n in _INPUT_COUNTS or n == variadic]
+    if not counts:
         return given
-    counts: tuple[str, ...] = (*_INPUT_COUNTS, *((variadic,) if variadic else ()))
 
     def checked(p: Any, *more: Any) -> tuple[str, ...]:
         # a file may claim any number; no names are made for one that no graph can have
         for name in counts:
-            count = getattr(p, name, None) or 0
+            count = getattr(p, name) or 0
             if count > _MAX_INPUTS:
                 raise ParamError(f"{name} is {count}, more than the {_MAX_INPUTS} inputs that a node can have")
         return given(p, *more)

@@ -33,6 +33,11 @@ def sum_dtype(x: Array) -> Any:
     return jnp.float32 if is_half(x) else None
 
 
+def linear(x: Array, weight: Array) -> Array:
+    """x (…, K) · weightᵀ, for weight (H, K): (…, H), half precision in float32, in which it is summed."""
+    return lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())), preferred_element_type=sum_dtype(x))
+
+
 def zero_cotangent(x: Array) -> Any:
     """The cotangent of an input that a custom gradient does not differentiate."""
     if jnp.issubdtype(x.dtype, jnp.inexact):

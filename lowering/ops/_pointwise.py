@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
 
-from symjax.lowering.ops._nn import sum_dtype
+from symjax.lowering.ops._nn import linear, sum_dtype
 
 LONG = 128
 """Positions from which a sample by itself makes a product as fast as the whole batch's, which needs transposes."""
@@ -29,20 +28,15 @@ def pointwise(x: Array, weight: Array, stride: Sequence[int], channel: int) -> A
     steps[first : first + len(stride)] = stride
     x = lax.slice(x, [0] * x.ndim, x.shape, steps)
     matrix = weight.reshape(weight.shape[0], -1)
-    wide = sum_dtype(x)
     if channel > 1:
-        return _product(x, matrix, wide)
+        return linear(x, matrix)
     n, c, *spatial = x.shape
     places = math.prod(spatial)
     flat = x.reshape(n, c, places)
     if places >= LONG:
         # a loop over the samples: no transposed copy, and the gradient of the weight adds up in one buffer
-        out = lax.map(lambda v: jnp.matmul(matrix, v, preferred_element_type=wide), flat)
+        out = lax.map(lambda v: jnp.matmul(matrix, v, preferred_element_type=sum_dtype(x)), flat)
     else:
-        out = _product(flat.transpose(0, 2, 1).reshape(n * places, c), matrix, wide)
+        out = linear(flat.transpose(0, 2, 1).reshape(n * places, c), matrix)
         out = out.reshape(n, places, -1).transpose(0, 2, 1)
     return out.reshape(n, -1, *spatial)
-
-
-def _product(x: Array, matrix: Array, wide: Any) -> Array:
-    return lax.dot_general(x, matrix, (((x.ndim - 1,), (1,)), ((), ())), preferred_element_type=wide)

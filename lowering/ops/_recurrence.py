@@ -19,6 +19,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from symjax.lowering.ops._nn import linear, sum_dtype
+
 States = tuple[Array, ...]
 Blocks = tuple[Array, ...]
 Clip = Callable[[Array], Array]
@@ -42,17 +44,6 @@ class Mode(NamedTuple):
     tangent: Callable[[Array, Array], tuple[Array, States]]
     linear: Callable[[States, Array, States, States], States]
     bias_apart: bool = False
-
-
-def wide(dtype: Any) -> Any:
-    """The type in which half precision accumulates."""
-    return jnp.float32 if jnp.dtype(dtype).itemsize < 4 else dtype
-
-
-def matmul(x: Array, weight: Array) -> Array:
-    """x @ weight.T, the product in the accumulation type of the weight's type."""
-    return lax.dot_general(x.astype(weight.dtype), weight, (((x.ndim - 1,), (1,)), ((), ())),
-                           preferred_element_type=wide(weight.dtype))
 
 
 def in_blocks(x: Array, count: int, axis: int = -1) -> Blocks:
@@ -153,10 +144,10 @@ def scan_cells(
     def body(before: States, at: tuple[Blocks, Array | None]) -> tuple[States, Any]:
         x, inside = at
         h = before[0].astype(w[0].dtype)
-        u = tuple(jnp.matmul(h, block, preferred_element_type=wide(h.dtype)) for block in across)
+        u = tuple(jnp.matmul(h, block, preferred_element_type=sum_dtype(h)) for block in across)
         new, kept = cell.step(x, u if b is None else _added(u, b), before, clip)
         if project is not None:
-            new = (matmul(new[0], project), *new[1:])
+            new = (linear(new[0].astype(project.dtype), project), *new[1:])
         new = tuple(s.astype(c.dtype) for s, c in zip(new, before, strict=True))
         out = new[0]
         if inside is not None:
@@ -198,12 +189,12 @@ def _recurrence_jvp(mode: str, reverse: bool, primals: Any, tangents: Any) -> An
     cell = MODES[mode]
     outputs, final, (kept, before) = scan_cells(mode, reverse, w, b, x, valid, states, keep=True)
     # in one block: the gradient of the states is then one product a step, that of the weight one for all
-    weight, du = jnp.concatenate(w), matmul(before[0], jnp.concatenate(dw))
+    weight, du = jnp.concatenate(w), linear(before[0].astype(w[0].dtype), jnp.concatenate(dw))
     du, rest = cell.tangent(jnp.concatenate(dx, axis=-1), du if db is None else du + jnp.concatenate(db))
 
     def body(d: States, at: Any) -> tuple[States, Array]:
         k, du, rest, inside = at
-        new = cell.linear(k, du + matmul(d[0], weight), rest, d)
+        new = cell.linear(k, du + linear(d[0].astype(weight.dtype), weight), rest, d)
         new = tuple(s.astype(c.dtype) for s, c in zip(new, d, strict=True))
         if inside is None:
             return new, new[0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jax import Array, lax
+from jax import Array
 
-from symjax.lowering.ops._nn import batch_from_output, known_product, sum_dtype
+from symjax.lowering.ops._nn import batch_from_output, known_product, linear
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -44,8 +44,7 @@ def fully_connected(p: FullyConnectedParams, data: Array, weight: Array, bias: A
     """
     if p.flatten:
         data = data.reshape(data.shape[0], known_product(data.shape[1:]))
-    contract = (((data.ndim - 1,), (1,)), ((), ()))
-    out = lax.dot_general(data, weight, contract, preferred_element_type=sum_dtype(data))
+    out = linear(data, weight)
     if bias is not None:
         out = out + bias.reshape(-1).astype(out.dtype)
     return out.astype(data.dtype)

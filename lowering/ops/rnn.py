@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from symjax.lowering.errors import ParamError, ShapeError
-from symjax.lowering.ops._recurrence import MODES, in_blocks, matmul, recurrence, scan_cells, wide
+from symjax.lowering.ops._nn import linear, widen
+from symjax.lowering.ops._recurrence import MODES, in_blocks, recurrence, scan_cells
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -108,11 +109,12 @@ def _run_direction(p: RNNParams, cell: Cell, data: Array, states: tuple[Array, .
                    reverse: bool, apart: bool) -> tuple[Array, tuple[Array, ...]]:
     """One layer in one direction: (T, N, I) -> (T, N, R) in the accumulation type, and the final states."""
     mode = MODES[p.mode]
-    x = matmul(data, cell.w_input) + (cell.b_input if mode.bias_apart else cell.b_input + cell.b_state)
-    states = tuple(s.astype(wide(s.dtype)) for s in states)
+    bias = cell.b_input if mode.bias_apart else cell.b_input + cell.b_state
+    x = linear(data.astype(cell.w_input.dtype), cell.w_input) + bias
+    states = tuple(map(widen, states))
     count = mode.gates if apart else 1
-    bias = in_blocks(cell.b_state, count) if mode.bias_apart else None
-    parts = (p.mode, reverse, in_blocks(cell.w_state, count, axis=0), bias, in_blocks(x, count), valid, states)
+    apart_bias = in_blocks(cell.b_state, count) if mode.bias_apart else None
+    parts = (p.mode, reverse, in_blocks(cell.w_state, count, axis=0), apart_bias, in_blocks(x, count), valid, states)
     if cell.w_project is None and p.lstm_state_clip_min is None:
         return recurrence(*parts)
     return scan_cells(*parts, clip=functools.partial(_clip_cell, p), project=cell.w_project)[:2]

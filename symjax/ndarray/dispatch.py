@@ -256,15 +256,11 @@ def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, .
     elif n_inputs:
         call = jax.jit(fn)
     else:
-        call = jax.jit(fn, out_shardings=_sharding(ctx))
+        call = jax.jit(fn, out_shardings=ctx.layout(()))
     by_column = rules.column_input(op, params) if ctx.platform == "cpu" else None
     return _Entry(op=op, call=call, params=params, n_out=len(op.output_names(params)), by_column=by_column,
                   prepare=rules.preparation(op), n_visible=op.num_visible(params), wants_key="key" in op.asks,
                   aux=tuple(wanted.index(a) for a in op.aux_names(params) if a in wanted))
-
-
-def _sharding(ctx: Context) -> jax.sharding.Sharding:
-    return ctx.jax_device if ctx.spans else jax.sharding.SingleDeviceSharding(ctx.jax_device)
 
 
 def pure_function(op: Op, params: Any, names: tuple[str, ...], platform: str, train: bool,
