@@ -18,9 +18,8 @@ def faults():
     for _ in range(20):
         (x + 1).wait_to_read()
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-for _ in range(5):  # until there is memory for as many results as are ever held at once
-    faults()
-print(faults())
+faults()
+print(min(faults() for _ in range(5)))  # now and then the heap grows by one: something small lies between
 """
 
 
