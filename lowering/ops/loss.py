@@ -35,13 +35,14 @@ _OWN_OUTPUT = habit("SoftmaxOutput", "With out_grad, the gradient is multiplied 
 _UNSMOOTHED = habit("SoftmaxOutput", "With multi_output, smooth_alpha is not heeded.", "Labels are smoothed there too.")
 
 
-def _folded(p: SoftmaxOutputParams, shape: Sequence[int]) -> tuple[int, int, int]:
-    """Data as (outer, classes, inner)."""
-    if p.multi_output:
-        return shape[0], shape[1], known_product(shape[2:])
-    if p.preserve_shape:
-        return known_product(shape[:-1]), shape[-1], 1
-    return shape[0], known_product(shape[1:]), 1
+def _folded(p: SoftmaxOutputParams, shape: Sequence[int]) -> tuple[int, ...]:
+    """Data as (outer, classes), or (outer, classes, inner): XLA's CPU code is slow beside an axis of size 1."""
+    if p.preserve_shape and not p.multi_output:
+        return known_product(shape[:-1]), shape[-1]
+    if not p.multi_output:
+        return shape[0], known_product(shape[1:])
+    inner = known_product(shape[2:])
+    return (shape[0], shape[1]) if inner == 1 else (shape[0], shape[1], inner)
 
 
 def _is_distribution(data: Array, label: Array) -> bool:
@@ -55,8 +56,7 @@ def _softmax_output(p: SoftmaxOutputParams, data: Array, label: Array) -> Array:
 
 
 def _softmax_output_forward(p: SoftmaxOutputParams, data: Array, label: Array) -> tuple[Array, tuple[Array, Array]]:
-    shape = _folded(p, data.shape)
-    x = widen(data).reshape(shape[:2] if shape[2] == 1 else shape)  # XLA's CPU code is slow beside an axis of size 1
+    x = widen(data).reshape(_folded(p, data.shape))
     out = jax.nn.softmax(x, axis=1).reshape(data.shape).astype(data.dtype)
     return out, (out, label)
 
@@ -74,18 +74,19 @@ def _softmax_output_backward(p: SoftmaxOutputParams, residuals: tuple[Array, Arr
 
 def _index_gradient(p: SoftmaxOutputParams, out: Array, label: Array) -> Array:
     """(probability - target) * grad_scale / d for labels that are class indices."""
-    outer, classes, inner = _folded(p, out.shape)
+    outer, classes, *rest = folded = _folded(p, out.shape)
+    inner = known_product(rest)
     if label.size < outer * inner:
         raise ShapeError(f"argument label: the gradient needs {outer * inner} class indices for data of shape "
                          f"{out.shape}, got {label.shape}")
     # MXNet: it asks for labels of shape data.shape[:-1] even where all classes of a sample are one softmax, and then
     # reads the first N of them. Give (N,) labels, or set preserve_shape.
     label = label.reshape(-1)[:outer * inner]
-    x = widen(out).reshape(outer, classes, inner)
-    index = label.reshape(outer, 1, inner).astype(jnp.int32)
+    x = widen(out).reshape(folded)
+    index = label.reshape(outer, 1, *rest).astype(jnp.int32)
     alpha = 0.0 if p.multi_output and _UNSMOOTHED() else p.smooth_alpha
     on, off = 1.0 - alpha, alpha / max(classes - 1, 1)
-    target = jnp.where(index_range(classes, 1, 3) == index, jnp.asarray(on, x.dtype), jnp.asarray(off, x.dtype))
+    target = jnp.where(index_range(classes, 1, len(folded)) == index, jnp.asarray(on, x.dtype), jnp.asarray(off, x.dtype))
     grad = x - target
     ignored = index == int(p.ignore_label)
     if p.use_ignore:
