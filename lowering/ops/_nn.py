@@ -38,6 +38,18 @@ def linear(x: Array, weight: Array) -> Array:
     return lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())), preferred_element_type=sum_dtype(x))
 
 
+def linear_by_rows(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """As `linear`, and bias (H,) added, with one axis for all but the last of x.
+
+    XLA's CPU compiler then transposes nothing for the gradient of the weight, and adds the bias in the product. It may
+    not be used where the axes are divided over devices.
+    """
+    out = linear(x.reshape(-1, x.shape[-1]), weight)
+    if bias is not None:
+        out = out + bias
+    return out.reshape(*x.shape[:-1], weight.shape[0])
+
+
 def zero_cotangent(x: Array) -> Any:
     """The cotangent of an input that a custom gradient does not differentiate."""
     if jnp.issubdtype(x.dtype, jnp.inexact):
