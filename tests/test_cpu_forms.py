@@ -31,6 +31,14 @@ CASES: list[tuple[str, dict[str, str], list[tuple[int, ...]]]] = [
     ("_contrib_AdaptiveAvgPooling2D", {"output_size": "(3, 4)"}, [(2, 3, 7, 8)]),
     ("Correlation", {"max_displacement": "4", "stride2": "2", "pad_size": "4", "kernel_size": "1"}, [(2, 3, 9, 8)] * 2),
     ("Correlation", {"max_displacement": "2", "stride1": "2", "pad_size": "3", "kernel_size": "3"}, [(1, 3, 9, 8)] * 2),
+    ("FullyConnected", {"num_hidden": "16384", "flatten": "False"}, [(2, 3, 2), (16384, 2), (16384,)]),
+    ("FullyConnected", {"num_hidden": "5"}, [(3, 2, 4), (5, 8), (5, 1)]),
+    ("broadcast_add", {}, [(3, 2, 8192), (1, 2, 8192)]),
+    ("broadcast_mul", {}, [(1, 1, 2, 8192), (2, 3, 2, 8192)]),
+    ("_npi_multiply", {}, [(2, 8192), (3, 2, 8192)]),
+    ("tile", {"reps": "(3, 1)"}, [(2, 16384)]),
+    ("sum", {"axis": "(0, 1)"}, [(3, 2, 16384)]),
+    ("sum", {"axis": "0", "keepdims": "True"}, [(3, 16384)]),
 ]  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def linear_by_rows(x: Array, weight: Array, bias: Array | None = None) -> Array:
     XLA's CPU compiler then transposes nothing for the gradient of the weight, and adds the bias in the product. It may
     not be used where the axes are divided over devices.
     """
-    out = linear(x.reshape(-1, x.shape[-1]), weight)
+    out = linear(x.reshape(known_product(x.shape[:-1]), x.shape[-1]), weight)
     if bias is not None:
         out = out + bias
     return out.reshape(*x.shape[:-1], weight.shape[0])

@@ -16,6 +16,7 @@ from jax import Array, lax
 
 from symjax.lowering.errors import ShapeError
 from symjax.lowering.ops._elementwise import cast, is_float, wide_dtype, widened
+from symjax.lowering.ops._wide_rows import stretch, stretches
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import BROADCAST, SAME, op
 
@@ -148,7 +149,9 @@ def _register(name: str, aliases: tuple[str, ...], fn: Binary, formula: str, bro
     shapes = ("Dimensions are aligned from the right; those of size 1 stretch." if broadcast else
               "Both have one shape.")
     rule.__doc__ = f"Returns {formula}, element by element. {shapes}"
-    op(name, aliases=aliases, shape=BROADCAST if broadcast else SAME, source=f"{__file__}:{name}")(rule)
+    made = op(name, aliases=aliases, shape=BROADCAST if broadcast else SAME, source=f"{__file__}:{name}")(rule)
+    if broadcast:
+        made.variant(platform="cpu", when=stretches)(lambda p, lhs, rhs: fn(*stretch(lhs, rhs)))
 
 
 for _fn, _formula, _same, _stretch in _FUNCTIONS:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from jax import Array
 
-from symjax.lowering.ops._nn import batch_from_output, known_product, linear
+from symjax.lowering.ops._nn import batch_from_output, known_product, linear, linear_by_rows, sum_dtype
+from symjax.lowering.ops._wide_rows import is_wide, spread
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -42,9 +43,21 @@ def fully_connected(p: FullyConnectedParams, data: Array, weight: Array, bias: A
 
     Half precision is summed in float32; MXNet has no float16 kernel for it on CPU.
     """
-    if p.flatten:
-        data = data.reshape(data.shape[0], known_product(data.shape[1:]))
-    out = linear(data, weight)
+    out = linear(_rows(p, data), weight)
     if bias is not None:
         out = out + bias.reshape(-1).astype(out.dtype)
     return out.astype(data.dtype)
+
+
+def _rows(p: FullyConnectedParams, data: Array) -> Array:
+    return data.reshape(data.shape[0], known_product(data.shape[1:])) if p.flatten else data
+
+
+@fully_connected.variant(platform="cpu")
+def _on_cpu(p: FullyConnectedParams, data: Array, weight: Array, bias: Array | None = None) -> Array:
+    x = _rows(p, data)
+    if bias is not None:
+        bias = bias.reshape(-1).astype(sum_dtype(x) or x.dtype)
+        count = known_product(x.shape[:-1])
+        bias = spread(bias, (count,)) if is_wide((count, p.num_hidden), 1, bias.dtype) else bias
+    return linear_by_rows(x, weight, bias).astype(data.dtype)

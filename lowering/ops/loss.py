@@ -86,7 +86,8 @@ def _index_gradient(p: SoftmaxOutputParams, out: Array, label: Array) -> Array:
     index = label.reshape(outer, 1, *rest).astype(jnp.int32)
     alpha = 0.0 if p.multi_output and _UNSMOOTHED() else p.smooth_alpha
     on, off = 1.0 - alpha, alpha / max(classes - 1, 1)
-    target = jnp.where(index_range(classes, 1, len(folded)) == index, jnp.asarray(on, x.dtype), jnp.asarray(off, x.dtype))
+    is_target = index_range(classes, 1, len(folded)) == index
+    target = jnp.where(is_target, jnp.asarray(on, x.dtype), jnp.asarray(off, x.dtype))
     grad = x - target
     ignored = index == int(p.ignore_label)
     if p.use_ignore:

@@ -15,6 +15,7 @@ from jax import Array
 from symjax.lowering.errors import DTypeError
 from symjax.lowering.ops import binary, scalar, unary
 from symjax.lowering.ops._elementwise import cast, is_float, scalar_as, widened
+from symjax.lowering.ops._wide_rows import stretch, stretches
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import BROADCAST, SAME, InferTypes, op
 
@@ -253,7 +254,8 @@ def _register_binary(name: str, fn: binary.Binary, formula: str, types: InferTyp
 
     rule.__doc__ = (f"Returns {formula}, for the elements x of `{inputs[0]}` and y of `{inputs[1]}`. {_STRETCH}\n\n"
                     f"{text}")
-    op(name, inputs=inputs, shape=BROADCAST, infer_types=types, source=f"{__file__}:{name}")(rule)
+    made = op(name, inputs=inputs, shape=BROADCAST, infer_types=types, source=f"{__file__}:{name}")(rule)
+    made.variant(platform="cpu", when=stretches)(lambda p, lhs, rhs: fn(*stretch(lhs, rhs)))
 
 
 def _in(common: Callable[[str, str], str], fn: binary.Binary) -> binary.Binary:

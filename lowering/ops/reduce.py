@@ -17,6 +17,7 @@ from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.habits import habit
 from symjax.lowering.ops import _axes
 from symjax.lowering.ops._elementwise import cast, is_float, wide_dtype
+from symjax.lowering.ops._wide_rows import is_wide, sum_rows
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import op
 
@@ -164,7 +165,20 @@ def _register(name: str, fn: Reduction, aliases: tuple[str, ...], formula: str) 
 
     rule.__doc__ = (f"Returns {formula} over `axis`, in the type of `data`.\n\nThe reduced axes vanish, or stay as 1 "
                     f"with `keepdims`; reducing all of them gives shape (1,).")
-    op(name, aliases=aliases, params=ReduceParams, source=f"{__file__}:{name}")(rule)
+    made = op(name, aliases=aliases, params=ReduceParams, source=f"{__file__}:{name}")(rule)
+    if fn is total:
+        made.variant(platform="cpu", when=_sums_rows)(_row_sum)
+
+
+def _sums_rows(p: ReduceParams, avals: Sequence[Any]) -> bool:
+    shape = avals[0].shape
+    axes = reduced_axes(p.axis, len(shape), p.exclude)
+    return axes == tuple(range(len(axes))) and is_wide(shape, len(axes), avals[0].dtype)
+
+
+def _row_sum(p: ReduceParams, data: Array) -> Array:
+    axes = reduced_axes(p.axis, data.ndim, p.exclude)
+    return finish(sum_rows(data, len(axes)), axes, data.shape, p.keepdims)
 
 
 for _name, (_fn, _aliases, _formula) in _REDUCTIONS.items():

@@ -11,6 +11,7 @@ from jax import Array
 
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._axes import axes_of, axis_of, from_output
+from symjax.lowering.ops._wide_rows import is_wide, spread
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -274,6 +275,16 @@ class TileParams(Params):
 def tile(p: TileParams, data: Array) -> Array:
     """Repeats the whole array along each axis, as numpy.tile."""
     return jnp.tile(data, p.reps)
+
+
+def _repeats_rows(p: TileParams, avals: Sequence[Any]) -> bool:
+    shape, first = avals[0].shape, p.reps[:1]
+    return len(p.reps) == len(shape) and set(p.reps[1:]) <= {1} and is_wide((*first, *shape), 1, avals[0].dtype)
+
+
+@tile.variant(platform="cpu", when=_repeats_rows)
+def _tile_rows(p: TileParams, data: Array) -> Array:
+    return spread(data, p.reps[:1]).reshape(-1, *data.shape[1:])
 
 
 class RepeatParams(Params):

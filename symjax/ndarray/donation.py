@@ -7,6 +7,7 @@ old buffer is given away only if nobody else can hold it: the array owns it, and
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,12 +20,12 @@ _fits: dict[Any, bool] = {}
 
 def candidates(inputs: Sequence[Any], out: Any, aux: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the positions of the inputs that the call will overwrite and whose buffers only they hold."""
-    outs = out if isinstance(out, (list, tuple)) else (out,)
-    found = []
+    outs = {id(o) for o in (out if isinstance(out, (list, tuple)) else (out,))}
+    uses, updated, found = Counter(map(id, inputs)), set(aux), []
     for i, x in enumerate(inputs):
         if not x._owned or x._lazy is not None or x._value.size < MIN_SIZE:
             continue
-        if not (i in aux or any(x is o for o in outs)) or sum(x is y for y in inputs) > 1:
+        if not (i in updated or id(x) in outs) or uses[id(x)] > 1:
             continue
         # the slot and the argument of getrefcount; for a container, also that nothing else holds its parts
         if sys.getrefcount(x._value) == 2 and (x.stype == "default" or holds_alone(x._value)):
@@ -72,26 +73,23 @@ def _targets(given: tuple[int, ...], inputs: Sequence[Any], out: Any, aux: tuple
              n_out: int) -> list[tuple[int, int]]:
     """Pairs each given input with the result that will replace it."""
     outs = out if isinstance(out, (list, tuple)) else (out,)
-    pairs = []
-    for i in given:
-        if i in aux:
-            pairs.append((i, n_out + aux.index(i)))
-        else:
-            pairs.append((i, next(j for j, o in enumerate(outs) if o is inputs[i])))
-    return pairs
+    places = {position: n_out + j for j, position in enumerate(aux)}
+    written = {id(o): j for j, o in reversed(list(enumerate(outs)))}  # the first place of each
+    return [(i, places[i] if i in places else written[id(inputs[i])]) for i in given]
 
 
 def _compile(call: Callable[..., Any], given: tuple[int, ...]) -> Callable[..., Any]:
+    place = {i: k for k, i in enumerate(given)}
+
     def split_call(mine: tuple[Any, ...], others: tuple[Any, ...], scalars: Any, key: Any) -> Any:
-        rest, arrays = iter(others), []
-        for i in range(len(mine) + len(others)):
-            arrays.append(mine[given.index(i)] if i in given else next(rest))
+        rest = iter(others)
+        arrays = [mine[place[i]] if i in place else next(rest) for i in range(len(mine) + len(others))]
         return call(tuple(arrays), scalars, key)
 
     compiled = jax.jit(split_call, donate_argnums=0)
 
     def donating_call(arrays: tuple[Any, ...], scalars: Any, key: Any) -> Any:
-        mine = tuple(arrays[i] for i in given)
-        return compiled(mine, tuple(a for i, a in enumerate(arrays) if i not in given), scalars, key)
+        mine = tuple([arrays[i] for i in given])
+        return compiled(mine, tuple([a for i, a in enumerate(arrays) if i not in place]), scalars, key)
 
     return donating_call
