@@ -138,8 +138,8 @@ class Executor:
         self._plans = plan_gradients(storage, {n: g.stype for n, g in targets.items() if g is not None})
         self._by_column = self._indexing() if ctx.platform == "cpu" else []
         self._outputs = [
-            class_of(stype)._pending(s, t, ctx, self._first_read)
-            for (s, t), stype in zip(handle.outputs, storage.outputs(), strict=True)
+            class_of(stype)._pending(s, t, handle.place(e.node) if group2ctx else ctx, self._first_read)
+            for e, (s, t), stype in zip(self._graph.outputs, handle.outputs, storage.outputs(), strict=True)
         ]
 
     def _laid_out(self) -> Layout:
@@ -240,7 +240,7 @@ class Executor:
         with jax.enable_x64(True):
             for o, (s, t) in zip(self._outputs, self._bound.outputs, strict=True):
                 if o._value is None:
-                    o._set_data(zeros(s, t, self._ctx, o.stype)._data)
+                    o._set_data(zeros(s, t, o.context, o.stype)._data)
 
     def _feed(self, values: Mapping[str, Any]) -> None:
         args = self.arg_dict

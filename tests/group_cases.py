@@ -57,6 +57,14 @@ def case_groups_run_on_their_devices() -> None:
         same(found[1], found[0], 1e-5)
 
 
+def case_outputs_are_on_the_device_of_their_group() -> None:
+    net = mx.sym.Group([grouped().get_internals()[f"{n}_output"] for n in ("fc1", "fc3")])
+    ex = net.simple_bind(mx.cpu(0), group2ctx=GROUPS, data=(16, 10))
+    assert [o.context for o in ex.outputs] == [mx.cpu(2), mx.cpu(5)]
+    for out in ex.forward():
+        assert next(iter(out._data.devices())).id == out.context.device_id
+
+
 def case_groups_of_bound_arrays_and_monitors() -> None:
     net, shapes = grouped(), {"data": (16, 10), "softmax_label": (16,)}
     args, _ = parameters(mx, net, **shapes)
