@@ -19,7 +19,7 @@ _CHUNK = 64
 """Survivors that a block is held against at once."""
 
 
-def corners(boxes: Array) -> Boxes:
+def sides(boxes: Array) -> Boxes:
     """Boxes (..., 4) as four arrays (...)."""
     return tuple(boxes[..., i] for i in range(4))
 

@@ -5,7 +5,6 @@ A box is (xmin, ymin, xmax, ymax) in the format "corner" and (x, y, width, heigh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -14,6 +13,8 @@ from jax import Array, lax
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.habits import habit
 from symjax.lowering.ops._axes import argmax
+from symjax.lowering.ops._suppression import Boxes, common_area, greedy_nms, sides
+from symjax.lowering.ops.ordering import Order, greatest, packed_order, stable_order
 from symjax.lowering.params import Params, param
 from symjax.lowering.registry import op
 
@@ -55,48 +56,18 @@ def intersection(a: Array, b: Array) -> Array:
     return sides[..., 0] * sides[..., 1]
 
 
-def greedy_nms(alive: Array, suppresses: Callable[[Array], Array]) -> Array:
-    """Greedy non-maximum suppression of boxes that are in the order of their preference.
-
-    Each box still alive, first to last, removes the boxes behind it that it suppresses. The loop runs once for each
-    survivor, with work linear in the number of boxes.
-
-    Args:
-      alive: (B, N) bool, the candidates.
-      suppresses: maps reference positions (B,) to (B, N) bool, the boxes that overlap them too much.
-
-    Returns:
-      (B, N) bool, the survivors.
-    """
-    n = alive.shape[1]
-    place = jnp.arange(n, dtype=jnp.int32)[None]
-
-    def following(mask: Array, at: Array) -> Array:
-        ahead = mask & (place >= at[:, None])
-        return jnp.where(jnp.any(ahead, axis=1), argmax(ahead, axis=1), n)
-
-    def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        at, mask = state
-        reference = jnp.minimum(at, n - 1)
-        killed = suppresses(reference) & (place > at[:, None])
-        mask = mask & ~killed
-        return following(mask, at + 1), mask
-
-    if n == 0:
-        return alive
-    start = (following(alive, jnp.zeros(alive.shape[:1], jnp.int32)), alive)
-    return lax.while_loop(lambda s: jnp.any(s[0] < n), body, start)[1]
-
-
 def at_rows(x: Array, rows: Array) -> Array:
     """Rows of (B, N, ...): indices (B,) give (B, 1, ...), indices (B, K) give (B, K, ...)."""
     rows = rows[:, None] if rows.ndim == 1 else rows
     return jnp.take_along_axis(x, rows.reshape(rows.shape + (1,) * (x.ndim - 2)), axis=1)
 
 
-def survivors_first(keep: Array) -> Array:
-    """Positions (B, N) that bring the kept entries of each row to the front, in their order."""
-    return jnp.argsort(~keep, axis=1, stable=True)
+def marked_first(mark: Array) -> Array:
+    """Positions (B, N) that bring the marked entries of each row to the front, all in their order."""
+    n = mark.shape[1]
+    place = jnp.arange(n, dtype=jnp.int32)
+    # One key, where a stable sort would compare two.
+    return jnp.mod(lax.sort(jnp.where(mark, place, place + n), dimension=1, is_stable=False), max(n, 1))
 
 
 # ---- overlap
@@ -155,27 +126,25 @@ def _check_nms(p: BoxNMSParams, shape: tuple[int, ...]) -> None:
         raise ParamError(f"id_index and score_index are the same column {p.id_index}")
 
 
-def _nms_order(p: BoxNMSParams, rows: Array) -> tuple[Array, Array]:
+def _nms_order(p: BoxNMSParams, rows: Array, order_by: Order) -> tuple[Array, Array]:
     """For rows (B, N, W): the order by score (B, K) and which of them survive (B, K)."""
     scores = rows[..., p.score_index]
     valid = scores > p.valid_thresh
     classes = rows[..., p.id_index].astype(jnp.int32) if p.id_index >= 0 else None
     if classes is not None:
         valid = valid & (classes != p.background_id)
-    order = jnp.argsort(jnp.where(valid, -scores, jnp.inf), axis=1, stable=True)
-    if p.topk > 0:
-        order = order[:, :p.topk]
+    n = scores.shape[1]
+    order = greatest(jnp.where(valid, scores, -jnp.inf), 1, min(p.topk, n) if p.topk > 0 else n, order_by)
     alive = jnp.take_along_axis(valid, order, axis=1)
     boxes = at_rows(rows[..., p.coord_start:p.coord_start + 4], order)
-    corners, area = to_corner(boxes, p.in_format), areas(boxes, p.in_format)
-    ids = None if classes is None or p.force_suppress else at_rows(classes, order)
+    kinds = () if classes is None or p.force_suppress else (at_rows(classes, order),)
 
-    def suppresses(reference: Array) -> Array:
-        common = intersection(at_rows(corners, reference), corners)
-        over = common / (at_rows(area, reference) + area - common) > p.overlap_thresh
-        return over if ids is None else over & (at_rows(ids, reference) == ids)
+    def overlap(a: Boxes, b: Boxes) -> Array:
+        common = common_area(a, b)
+        over = common / (a[4] + b[4] - common) > p.overlap_thresh
+        return over & (a[5] == b[5]) if kinds else over
 
-    return order, greedy_nms(alive, suppresses)
+    return order, greedy_nms(alive, (*sides(to_corner(boxes, p.in_format)), areas(boxes, p.in_format), *kinds), overlap)
 
 
 @op("_contrib_box_nms", aliases=("_contrib_box_non_maximum_suppression",), params=BoxNMSParams, outputs=2,
@@ -188,14 +157,18 @@ def box_nms(p: BoxNMSParams, data: Array) -> tuple[Array, Array]:
     hidden second output (..., N, 1) holds the row (counted over the whole batch) that each output row came from, -1
     for none. The gradient of an output row goes to its input row.
     """
+    return _box_nms(p, data, stable_order)
+
+
+def _box_nms(p: BoxNMSParams, data: Array, order_by: Order = packed_order) -> tuple[Array, Array]:
     _check_nms(p, data.shape)
     n = data.shape[-2]
     flat = data.reshape(-1, n, data.shape[-1])
     if p.topk == 0:
         record = jnp.arange(flat.shape[0] * n, dtype=data.dtype)
         return data, record.reshape(*data.shape[:-1], 1)
-    order, keep = _nms_order(p, lax.stop_gradient(wide(flat)))
-    front = survivors_first(keep)
+    order, keep = _nms_order(p, lax.stop_gradient(wide(flat)), order_by)
+    front = marked_first(keep)
     order = jnp.take_along_axis(order, front, axis=1)
     keep = jnp.take_along_axis(keep, front, axis=1)
     out = _convert(p, at_rows(flat, order))
@@ -206,6 +179,8 @@ def box_nms(p: BoxNMSParams, data: Array) -> tuple[Array, Array]:
     out, record = (jnp.pad(x, fill, constant_values=-1) for x in (out, record))
     return out.reshape(data.shape), record.reshape(*data.shape[:-1], 1)
 
+
+box_nms.variant(platform="cpu")(_box_nms)
 
 _UNCONVERTED = habit("_contrib_box_nms", "Boxes with a negative first coordinate stay in the input's format.",
                      "They are converted like the others.")

@@ -17,7 +17,9 @@ from jax import Array, lax
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.habits import habit
 from symjax.lowering.ops._axes import argmax
-from symjax.lowering.ops.bounding_box import at_rows, greedy_nms, intersection, wide
+from symjax.lowering.ops._suppression import Boxes, common_area, greedy_nms, sides
+from symjax.lowering.ops.bounding_box import at_rows, intersection, marked_first, wide
+from symjax.lowering.ops.ordering import Order, greatest, packed_order, stable_order
 from symjax.lowering.params import Floats, Params, param
 from symjax.lowering.registry import ShapeLike, op
 
@@ -220,16 +222,15 @@ def _decode(p: MultiBoxDetectionParams, anchors: Array, offsets: Array) -> Array
 
 
 def _suppress(p: MultiBoxDetectionParams, rows: Array, alive: Array) -> Array:
-    boxes, classes = rows[..., 2:], rows[..., 0]
-    area = (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+    x1, y1, x2, y2 = sides(rows[..., 2:])
 
-    def suppresses(reference: Array) -> Array:
-        common = intersection(at_rows(boxes, reference), boxes)
-        union = at_rows(area, reference) + area - common
+    def overlap(a: Boxes, b: Boxes) -> Array:
+        common = common_area(a, b)
+        union = a[4] + b[4] - common
         over = jnp.where(union <= 0, 0, common / jnp.where(union <= 0, 1, union)) >= p.nms_threshold
-        return over if p.force_suppress else over & (at_rows(classes, reference) == classes)
+        return over if p.force_suppress else over & (a[5] == b[5])
 
-    return greedy_nms(alive, suppresses)
+    return greedy_nms(alive, (x1, y1, x2, y2, (x2 - x1) * (y2 - y1), rows[..., 0]), overlap)
 
 
 @op("_contrib_MultiBoxDetection", aliases=("_npx_multibox_detection",), params=MultiBoxDetectionParams)
@@ -240,6 +241,11 @@ def multibox_detection(p: MultiBoxDetectionParams, cls_prob: Array, loc_pred: Ar
     best class other than the background, if it scores at least `threshold`. A detection suppressed by a better one has
     class -1 and keeps its other numbers; rows without a detection are -1. The gradient is zero.
     """
+    return _detect(p, cls_prob, loc_pred, anchor, stable_order)
+
+
+def _detect(p: MultiBoxDetectionParams, cls_prob: Array, loc_pred: Array, anchor: Array,
+            order_by: Order = packed_order) -> Array:
     n, classes, count = _check_detection(p, cls_prob.shape, loc_pred.shape, anchor.shape)
     probs, loc, boxes = (lax.stop_gradient(wide(x)) for x in (cls_prob, loc_pred, anchor))
     boxes = _decode(p, boxes, loc.reshape(n, count, 4))
@@ -250,19 +256,21 @@ def multibox_detection(p: MultiBoxDetectionParams, cls_prob: Array, loc_pred: Ar
     valid = (score >= p.threshold) & (score > -1)
     rows = jnp.concatenate([best[..., None].astype(boxes.dtype), score[..., None], boxes], axis=-1)
     suppressing = 0 < p.nms_threshold <= 1
-    compact = jnp.argsort(~valid, axis=1, stable=True)
-    order = jnp.argsort(jnp.where(valid, -score, jnp.inf), axis=1, stable=True) if suppressing else compact
-    if suppressing and 0 < p.nms_topk < count:
+    front = (min(p.nms_topk, count) if p.nms_topk > 0 else count) if suppressing else 0
+    order = greatest(jnp.where(valid, score, -jnp.inf), 1, front, order_by)
+    if front < count:
         # MXNet: the rows behind the nms_topk best are dropped with the numbers that an unsorted list has there.
-        order = jnp.concatenate([order[:, :p.nms_topk], compact[:, p.nms_topk:]], axis=1)
+        order = jnp.concatenate([order, marked_first(valid)[:, front:]], axis=1)
     place = jnp.arange(count, dtype=jnp.int32)[None]
     rows, valid = at_rows(rows, order), place < jnp.sum(valid, axis=1, dtype=jnp.int32)[:, None]
     if suppressing:
-        front = min(p.nms_topk, count) if p.nms_topk > 0 else count
         kept = _suppress(p, rows[:, :front], valid[:, :front])
         kept = jnp.pad(kept, ((0, 0), (0, count - front)))
         rows = rows.at[..., 0].set(jnp.where(kept, rows[..., 0], -1))
     return jnp.where(valid[..., None], rows, -1).astype(cls_prob.dtype)
+
+
+multibox_detection.variant(platform="cpu")(_detect)
 
 
 def _check_detection(p: MultiBoxDetectionParams, probs: tuple[int, ...], loc: tuple[int, ...],

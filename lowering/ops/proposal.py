@@ -9,7 +9,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
-from symjax.lowering.ops.bounding_box import at_rows, greedy_nms, survivors_first, wide
+from symjax.lowering.ops._suppression import Boxes, common_area, greedy_nms, sides
+from symjax.lowering.ops.bounding_box import at_rows, marked_first, wide
+from symjax.lowering.ops.ordering import Order, greatest, packed_order, stable_order
 from symjax.lowering.ops.roi import exact_quotient
 from symjax.lowering.params import Floats, Params, param
 from symjax.lowering.registry import ShapeLike, op
@@ -79,17 +81,15 @@ def _candidates(p: ProposalParams, probs: Array, deltas: Array, info: Array) -> 
 
 
 def _suppress(p: ProposalParams, boxes: Array) -> Array:
-    def area(b: Array) -> Array:
-        return (b[..., 2] - b[..., 0] + 1) * (b[..., 3] - b[..., 1] + 1)
+    x1, y1, x2, y2 = sides(boxes)
 
-    def suppresses(reference: Array) -> Array:
-        ref = at_rows(boxes, reference)
-        low, high = jnp.maximum(ref[..., :2], boxes[..., :2]), jnp.minimum(ref[..., 2:], boxes[..., 2:])
-        sides = jnp.maximum(high - low + 1, 0)
-        common = sides[..., 0] * sides[..., 1]
-        return common / (area(ref) + area(boxes) - common) > p.threshold
+    def overlap(a: Boxes, b: Boxes) -> Array:
+        common = common_area(a, b, border=1)
+        return common / (a[4] + b[4] - common) > p.threshold
 
-    return greedy_nms(jnp.ones(boxes.shape[:2], bool), suppresses)
+    area = (x2 - x1 + 1) * (y2 - y1 + 1)
+    alive = jnp.ones(boxes.shape[:2], bool)
+    return greedy_nms(alive, (x1, y1, x2, y2, area), overlap, p.rpn_post_nms_top_n)
 
 
 def _check(p: ProposalParams, probs: tuple[int, ...], deltas: tuple[int, ...], info: tuple[int, ...]) -> None:
@@ -104,21 +104,21 @@ def _check(p: ProposalParams, probs: tuple[int, ...], deltas: tuple[int, ...], i
         raise ParamError(f"rpn_post_nms_top_n={p.rpn_post_nms_top_n} must be positive")
 
 
-def _propose(p: ProposalParams, cls_prob: Array, bbox_pred: Array, im_info: Array) -> tuple[Array, Array]:
+def _propose(p: ProposalParams, cls_prob: Array, bbox_pred: Array, im_info: Array,
+             order_by: Order = packed_order) -> tuple[Array, Array]:
     _check(p, cls_prob.shape, bbox_pred.shape, im_info.shape)
     dtype = cls_prob.dtype
     boxes, scores = _candidates(p, *(lax.stop_gradient(wide(x)) for x in (cls_prob, bbox_pred, im_info)))
     n, total = scores.shape
-    order = jnp.argsort(-scores, axis=1, stable=True)
-    if 0 < p.rpn_pre_nms_top_n < total:
-        order = order[:, :p.rpn_pre_nms_top_n]
+    front = min(p.rpn_pre_nms_top_n, total) if p.rpn_pre_nms_top_n > 0 else total
+    order = greatest(jnp.where(jnp.isnan(scores), -jnp.inf, scores), 1, front, order_by)
     boxes, scores = at_rows(boxes, order), at_rows(scores, order)
     keep = _suppress(p, boxes)
-    most = min(p.rpn_post_nms_top_n, order.shape[1])
+    most = min(p.rpn_post_nms_top_n, front)
     found = jnp.minimum(jnp.sum(keep, axis=1, dtype=jnp.int32), most)
     # MXNet: proposals that are wanting repeat the ones found from the start.
     place = jnp.arange(p.rpn_post_nms_top_n, dtype=jnp.int32)[None] % found[:, None]
-    rows = jnp.take_along_axis(survivors_first(keep), place, axis=1)
+    rows = jnp.take_along_axis(marked_first(keep), place, axis=1)
     image = jnp.broadcast_to(jnp.arange(n, dtype=boxes.dtype)[:, None, None], (*rows.shape, 1))
     rois = jnp.concatenate([image, at_rows(boxes, rows)], axis=-1)
     return rois.reshape(-1, 5).astype(dtype), at_rows(scores, rows).reshape(-1, 1).astype(dtype)
@@ -144,14 +144,23 @@ def proposal(p: ProposalParams, cls_prob: Array, bbox_pred: Array, im_info: Arra
     im_info (1, 3): height, width and scale of the image. Anchors are moved by the predictions and cut at the image,
     sorted by score, and thinned by non-maximum suppression. The gradient is zero.
     """
+    return _propose_one(p, cls_prob, bbox_pred, im_info, stable_order)
+
+
+def _propose_one(p: ProposalParams, cls_prob: Array, bbox_pred: Array, im_info: Array,
+                 order_by: Order = packed_order) -> tuple[Array, Array]:
     if cls_prob.ndim == 4 and cls_prob.shape[0] != 1:
         raise ShapeError(f"cls_prob has a batch of {cls_prob.shape[0]}, and this operator takes one image: use "
                          "_contrib_MultiProposal, which has the same inputs and parameters")
-    return _propose(p, cls_prob, bbox_pred, im_info)
+    return _propose(p, cls_prob, bbox_pred, im_info, order_by)
 
 
 @op("_contrib_MultiProposal", params=ProposalParams, outputs=("output", "score"), num_visible=_visible,
     infer_inputs=_infer_inputs)
 def multi_proposal(p: ProposalParams, cls_prob: Array, bbox_pred: Array, im_info: Array) -> tuple[Array, Array]:
     """`_contrib_Proposal` for a batch: (N * rpn_post_nms_top_n, 5) of rows (image, x1, y1, x2, y2), and the scores."""
-    return _propose(p, cls_prob, bbox_pred, im_info)
+    return _propose(p, cls_prob, bbox_pred, im_info, stable_order)
+
+
+proposal.variant(platform="cpu")(_propose_one)
+multi_proposal.variant(platform="cpu")(_propose)
