@@ -1,7 +1,7 @@
 """Which tests run.
 
 Tests marked `slow` are exhaustive sweeps. They are left out unless chosen: `-m slow` (or any other `-m`) decides
-itself, `SYMJAX_SLOW=all` adds all of them, and `SYMJAX_SLOW=3/16` the shard 3 of 16, told apart by their names.
+itself, `SYMJAX_SLOW=all` adds all of them, and `SYMJAX_SLOW=3/24` the shard 3 of 24, told apart by their names.
 Continuous integration runs one shard, shard 1.
 
 Property tests draw the same examples in every run, so that what fails comes from the change; `SYMJAX_EXPLORE=1` draws
