@@ -19,10 +19,10 @@ _WIDE = 1 << 14
 _TYPES = ("float32", "float64")
 
 
-def is_wide(shape: Sequence[int], rows: int, dtype: Any) -> bool:
-    """Whether all but the first `rows` axes of a shape make a row that is better summed here."""
+def is_wide(shape: Sequence[int], rows: int, dtype: Any, least: int = _WIDE) -> bool:
+    """Whether all but the first `rows` axes of a shape make a row of at least so many, and of a type that fits."""
     count = math.prod(shape[:rows])
-    return rows > 0 and count > 1 and math.prod(shape[rows:]) >= _WIDE and jnp.dtype(dtype).name in _TYPES
+    return rows > 0 and count > 1 and math.prod(shape[rows:]) >= least and jnp.dtype(dtype).name in _TYPES
 
 
 def sum_rows(x: Array, rows: int) -> Array:

@@ -59,5 +59,6 @@ def _on_cpu(p: FullyConnectedParams, data: Array, weight: Array, bias: Array | N
     if bias is not None:
         bias = bias.reshape(-1).astype(sum_dtype(x) or x.dtype)
         count = known_product(x.shape[:-1])
-        bias = spread(bias, (count,)) if is_wide((count, p.num_hidden), 1, bias.dtype) else bias
+        # what is summed for the gradient is in memory for the products anyway, so that rows need not be very wide
+        bias = spread(bias, (count,)) if is_wide((count, p.num_hidden), 1, bias.dtype, 1024) else bias
     return linear_by_rows(x, weight, bias).astype(data.dtype)
