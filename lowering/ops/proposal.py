@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._regions import exact_quotient
 from symjax.lowering.ops._suppression import Boxes, common_area, greedy_nms, sides
 from symjax.lowering.ops.bounding_box import at_rows, marked_first, wide
 from symjax.lowering.ops.ordering import Order, greatest, packed_order, stable_order
-from symjax.lowering.ops.roi import exact_quotient
 from symjax.lowering.params import Floats, Params, param
 from symjax.lowering.registry import ShapeLike, op
 
