@@ -252,8 +252,21 @@ def _inverse_power(x: Array, exponent: float) -> Array:
     return lax.rsqrt(x) if exponent == 0.5 else x ** -exponent
 
 
+def _channel_windows(x: Array, size: int, train: bool) -> Array:
+    """Sums of the squares of `size` neighbouring channels (axis 1) around each."""
+    half, rest = size // 2, [(0, 0, 0)] * (x.ndim - 2)
+    zero = jnp.zeros((), x.dtype)
+    if not train:
+        # Each shift by itself: XLA:CPU reads the data in place, and writes no padded squares to memory.
+        shifted = (lax.pad(x, zero, [(0, 0, 0), (-d, d, 0), *rest]) for d in range(-half, half + 1))
+        return functools.reduce(jnp.add, map(jnp.square, shifted))
+    # A gradient needs the sums several times, and is faster if it finds the padded squares.
+    squares = lax.pad(jnp.square(x), zero, [(0, 0, 0), (half, half, 0), *rest])
+    return functools.reduce(jnp.add, (lax.slice_in_dim(squares, i, i + x.shape[1], axis=1) for i in range(size)))
+
+
 @op("LRN", params=LRNParams, outputs=("output", "tmp_norm"), num_visible=1)
-def lrn(p: LRNParams, data: Array) -> tuple[Array, Array]:
+def lrn(p: LRNParams, data: Array, *, train: bool) -> tuple[Array, Array]:
     """Local response normalisation across channels: `out = data / (knorm + alpha / nsize * sum data²) ** beta`.
 
     The sum runs over nsize neighbouring channels (axis 1), fewer at the ends. data is (N, C, H, W).
@@ -261,9 +274,6 @@ def lrn(p: LRNParams, data: Array) -> tuple[Array, Array]:
     check_rank("data", data.shape, (4,))
     if p.nsize % 2 == 0:
         raise ParamError(f"parameter nsize={p.nsize} must be odd")
-    x, half = widen(data), p.nsize // 2
-    squares = lax.pad(jnp.square(x), jnp.zeros((), x.dtype), [(0, 0, 0), (half, half, 0), (0, 0, 0), (0, 0, 0)])
-    shifted = (lax.slice_in_dim(squares, i, i + x.shape[1], axis=1) for i in range(p.nsize))
-    window = functools.reduce(jnp.add, shifted)
-    norm = p.knorm + p.alpha / p.nsize * window
+    x = widen(data)
+    norm = p.knorm + p.alpha / p.nsize * _channel_windows(x, p.nsize, train)
     return (x * _inverse_power(norm, p.beta)).astype(data.dtype), lax.stop_gradient(norm).astype(data.dtype)
