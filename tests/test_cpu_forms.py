@@ -90,3 +90,32 @@ def test_missing_values_stay_in_their_bins() -> None:
     x[0, 0, 0, 0], x[0, 0, 3, 3] = np.nan, np.inf
     out = op.rule_for(p, [x], "cpu")(p, jnp.asarray(x))
     np.testing.assert_array_equal(out[0, 0], [[np.nan, 1], [1, np.inf]])
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (64, 1000), (3, 4, 500)])
+@pytest.mark.parametrize("axis", [0, -1, None])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_a_missing_value_is_the_extreme(name: str, axis: int | None, shape: tuple[int, ...]) -> None:
+    x = np.random.RandomState(0).uniform(-1, 1, shape).astype("float32")
+    x.reshape(-1)[:: x.size // 3] = np.nan
+    given = {} if axis is None else {"axis": axis}
+    expected = np.atleast_1d(getattr(np, name)(x, axis=axis))
+    np.testing.assert_array_equal(getattr(mx.nd, name)(mx.nd.array(x), **given).asnumpy(), expected)
+    np.testing.assert_array_equal(getattr(mx.np, name)(mx.np.array(x), axis=axis).asnumpy().reshape(-1),
+                                  expected.reshape(-1))  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(7, 600), (5, 1000), (2, 3, 521), (1, 10007), (4, 512)])
+def test_argmax_by_blocks(shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.RandomState(0)
+    ties = rng.randint(0, 40, shape)
+    missing, infinite = ties.astype(dtype), np.full(shape, -np.inf, dtype)
+    missing[..., shape[-1] // 2 :: 37] = np.nan
+    infinite[..., 300] = 1
+    zeros = np.where(rng.rand(*shape) < 0.5, 0.0, -0.0).astype(dtype)
+    rising = np.broadcast_to(np.arange(shape[-1]), shape)
+    for case in (rng.randn(*shape), ties, missing, infinite, np.full(shape, -np.inf), zeros, rising):
+        x = case.astype(dtype)
+        got = mx.nd.argmax(mx.nd.array(x, dtype=dtype), axis=-1).asnumpy()
+        np.testing.assert_array_equal(got, x.argmax(-1).astype(dtype))

@@ -39,6 +39,29 @@ def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     return _arg(lax.argmax, x, axis, keepdims)
 
 
+def argmax_by_blocks(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """As `argmax`: the first largest element of the first block with the largest maximum.
+
+    XLA:CPU compares several elements at once for a maximum, but one at a time for its index.
+    """
+    x = x.reshape(-1) if axis is None else x
+    n = x.shape[-1]
+    if axis_of(axis or 0, x.ndim) != x.ndim - 1 or n < 512 or not jnp.issubdtype(x.dtype, jnp.floating):
+        return argmax(x, axis, keepdims)
+    size = next((s for s in range(256, 63, -1) if n % s == 0), 128)
+    blocks = -(-n // size)
+    rest = [(0, 0)] * (x.ndim - 1) + [(0, blocks * size - n)]
+    parts = jnp.pad(x, rest, constant_values=-jnp.inf).reshape(*x.shape[:-1], blocks, size)
+    # XLA:CPU's maximum may lose a NaN.
+    most = jnp.where(jnp.isnan(parts).any(-1), jnp.nan, parts.max(-1)).astype(x.dtype)
+    block = argmax(most, -1, keepdims=True)
+    # What is behind the end repeats the last element, which comes before it.
+    place = jnp.minimum(block * size + jnp.arange(size, dtype=jnp.int32), n - 1)
+    inner = argmax(jnp.take_along_axis(x, place, -1, mode="clip"), -1, keepdims=True)
+    found = jnp.take_along_axis(place, inner, -1)
+    return found if keepdims else found[..., 0]
+
+
 def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Returns the int32 index of the first smallest element; NaN counts as smallest."""
     return _arg(lax.argmin, x, axis, keepdims)

@@ -217,6 +217,11 @@ def argmax(p: NumpyArgParams, data: Array) -> Array:
     return _index(_axes.argmax, p, data)
 
 
+@argmax.variant(platform="cpu")
+def _argmax_by_blocks(p: NumpyArgParams, data: Array) -> Array:
+    return _index(_axes.argmax_by_blocks, p, data)
+
+
 @op("_npi_argmin", params=NumpyArgParams, infer_types=_int64)
 def argmin(p: NumpyArgParams, data: Array) -> Array:
     """Returns the index of the (first) smallest element: int64; NaN counts as smallest."""

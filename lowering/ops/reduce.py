@@ -122,12 +122,17 @@ def _without_nan(x: Array, value: int) -> Array:
 
 
 def extreme(reduce: Callable[..., Array]) -> Reduction:
-    """A max or min whose gradient goes in full to every tied element."""
+    """A max or min whose gradient goes in full to every tied element; NaN spreads."""
 
     def run(x: Array, axes: tuple[int, ...]) -> Array:
         @jax.custom_jvp
         def picked(x: Array) -> Array:
-            return reduce(x, axes)
+            y = reduce(x, axes)
+            if not is_float(x) or not x.size:
+                return y
+            # XLA's CPU code for large arrays leaves NaN out
+            missing = jnp.sum(jnp.isnan(x), axes, dtype=x.dtype) > 0
+            return jnp.where(missing, jnp.asarray(jnp.nan, x.dtype), y)
 
         @picked.defjvp
         def _jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
@@ -229,6 +234,11 @@ def argmax(p: ArgParams, data: Array) -> Array:
     An index above 2^24 (float32) or 2048 (float16) is rounded, as in MXNet.
     """
     return _arg(_axes.argmax, p, data)
+
+
+@argmax.variant(platform="cpu")
+def _argmax_by_blocks(p: ArgParams, data: Array) -> Array:
+    return _arg(_axes.argmax_by_blocks, p, data)
 
 
 @op("argmin", params=ArgParams)
