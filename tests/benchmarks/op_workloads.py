@@ -203,14 +203,13 @@ def _proposal(s: Any) -> Any:
 
 
 def _quantized_conv(s: Any) -> Any:
-    ends = [s.var(n) for n in ("min_data", "max_data", "min_weight", "max_weight")]
-    return s.contrib.quantized_conv(s.var("data"), s.var("weight"), *ends, kernel=(3, 3), pad=(1, 1), num_filter=64,
-                                    no_bias=True)[0]  # fmt: skip
+    inputs = {n: s.var(n) for n in ("data", "weight", *_ENDS)}
+    return s.contrib.quantized_conv(**inputs, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True)[0]
 
 
 def _quantized_fc(s: Any) -> Any:
-    ends = [s.var(n) for n in ("min_data", "max_data", "min_weight", "max_weight")]
-    return s.contrib.quantized_fully_connected(s.var("data"), s.var("weight"), *ends, num_hidden=1000, no_bias=True)[0]
+    inputs = {n: s.var(n) for n in ("data", "weight", *_ENDS)}
+    return s.contrib.quantized_fully_connected(**inputs, num_hidden=1000, no_bias=True)[0]
 
 
 _BYTES = {"data": below(127), "weight": lambda r, n: r.randint(-127, 127, n), "min_data": lambda r, n: np.zeros(n),
