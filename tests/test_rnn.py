@@ -216,3 +216,22 @@ def test_constructors_have_mxnets_parameters() -> None:
         mx.rnn.FusedRNNCell(H).unroll(T, mx.sym.Variable("data"), layout="TNC")
     with pytest.warns(UserWarning, match="TNC"):
         mx.rnn.FusedRNNCell(H).unroll(T, mx.sym.Variable("data"))
+
+
+def test_gates_that_are_nearly_closed() -> None:
+    """A large cell shows how small the gates are: e^-20 of it, and not nothing."""
+    for x in (-15.0, -20.0):
+        data, parameters = mx.nd.array(np.full((2, 1, 1), x)), mx.nd.array([0, 1, 0.5, 0] + [0] * 12)
+        for a in (data, parameters):
+            a.attach_grad()
+        cell = 1e6
+        with mx.autograd.record():
+            out = mx.nd.RNN(data, parameters, mx.nd.array([[[0.5]]]), mx.nd.array([[[cell]]]), mode="lstm",
+                            state_size=1, num_layers=1)  # fmt: skip
+            first = out[0]
+        first.backward()
+        forget = 1 / (1 + np.exp(-x))
+        state = forget * cell + 0.5 * np.tanh(x / 2)
+        np.testing.assert_allclose(first.asnumpy().item(), 0.5 * np.tanh(state), rtol=1e-5)
+        slope = 0.5 * (1 - np.tanh(state) ** 2) * cell * forget * (1 - forget)  # of the forget gate's argument
+        np.testing.assert_allclose(parameters.grad.asnumpy()[1], slope * x, rtol=1e-4)

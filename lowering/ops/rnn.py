@@ -106,19 +106,19 @@ def _clip_cell(p: RNNParams, c: Array) -> Array:
 
 
 def _run_direction(p: RNNParams, cell: Cell, data: Array, states: tuple[Array, ...], valid: Array | None,
-                   reverse: bool, by_rows: bool) -> tuple[Array, tuple[Array, ...]]:
+                   reverse: bool, on_cpu: bool) -> tuple[Array, tuple[Array, ...]]:
     """One layer in one direction: (T, N, I) -> (T, N, R) in the accumulation type, and the final states."""
     mode = MODES[p.mode]
     bias = cell.b_input if mode.bias_apart else cell.b_input + cell.b_state
-    w_input, bias = mode.scaled(cell.w_input), mode.scaled(bias)
-    data = data.astype(w_input.dtype)
-    x = linear_by_rows(data, w_input, bias) if by_rows else linear(data, w_input) + bias
-    w, b = mode.scaled(cell.w_state), mode.scaled(cell.b_state) if mode.bias_apart else None
+    data = data.astype(cell.w_input.dtype)
+    x = linear_by_rows(data, cell.w_input, bias) if on_cpu else linear(data, cell.w_input) + bias
+    b = cell.b_state if mode.bias_apart else None
     states = tuple(map(widen, states))
     if cell.w_project is None and p.lstm_state_clip_min is None:
-        return recurrence(p.mode, reverse, by_rows, w, b, x, valid, states)
+        return recurrence(p.mode, reverse, on_cpu, cell.w_state, b, x, valid, states)
     clip = functools.partial(_clip_cell, p)
-    return scan_cells(p.mode, reverse, w, b, x, valid, states, clip=clip, project=cell.w_project)[:2]
+    return scan_cells(p.mode, reverse, cell.w_state, b, x, valid, states, clip=clip, project=cell.w_project,
+                      apart=on_cpu)[:2]
 
 
 def _dropout(rate: float, key: Array, x: Array) -> Array:
@@ -206,17 +206,17 @@ def rnn(p: RNNParams, *inputs: Array, train: bool, key: Array) -> Array | tuple[
     With `use_sequence_length` the output is zero behind a sequence's end, its final state is the one at its end, and
     the reverse direction begins there.
     """
-    return _run(p, inputs, train, key, by_rows=False)
+    return _run(p, inputs, train, key, on_cpu=False)
 
 
 @rnn.variant(platform="cpu")
 def _on_cpu(p: RNNParams, *inputs: Array, train: bool, key: Array) -> Array | tuple[Array, ...]:
-    return _run(p, inputs, train, key, by_rows=True)
+    return _run(p, inputs, train, key, on_cpu=True)
 
 
 def _run(p: RNNParams, inputs: Sequence[Array], train: bool, key: Array,
-         by_rows: bool) -> Array | tuple[Array, ...]:  # fmt: skip
-    """Runs the layers; products of all steps are `linear_by_rows` or `linear`."""
+         on_cpu: bool) -> Array | tuple[Array, ...]:  # fmt: skip
+    """Runs the layers; for `on_cpu` see `recurrence`."""
     _check(p, [x.shape for x in inputs])
     named = dict(zip(input_names(p), inputs, strict=True))
     data, state = named["data"], named["state"]
@@ -234,7 +234,7 @@ def _run(p: RNNParams, inputs: Sequence[Array], train: bool, key: Array,
         outputs = []
         for d, cell in enumerate(directions):
             row = layer * len(directions) + d
-            out, final = _run_direction(p, cell, x, tuple(s[row] for s in initial), valid, d == 1, by_rows)
+            out, final = _run_direction(p, cell, x, tuple(s[row] for s in initial), valid, d == 1, on_cpu)
             outputs.append(out.astype(data.dtype))
             finals.append(final)
         x = outputs[0] if len(outputs) == 1 else jnp.concatenate(outputs, axis=-1)

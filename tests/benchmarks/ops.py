@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.ops [--ops a,b] [--rounds N] [--json FILE]`: operators against MXNet's, worst first.
+"""`python -m tests.benchmarks.ops [--ops a,b] [--json FILE] [--picture FILE]`: operators against MXNet's, worst first.
 
 One process of each runs every workload of `op_workloads.py` in turn with the other's, MXNet with two threads. A ratio
 above 1 means that symjax is faster; below 1 / 1.2 it is marked, unless `REASONS` says why it cannot be otherwise.
@@ -89,6 +89,26 @@ def line(r: dict[str, Any]) -> str:
     return f"{r['name']:32}{least:>10.3f}{other:>10.3f}{ratio(r):>8.2f}{medians:>8.2f}  {verdict}"
 
 
+def draw(results: list[dict[str, Any]], path: Path) -> None:
+    """Draws every workload's ratio, slowest first."""
+    import matplotlib.pyplot as plt
+
+    pairs = sorted((ratio(r), r["name"]) for r in results if "symjax" in r and "mxnet" in r)
+    values = [v for v, _ in pairs]
+    figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")
+    colours = ["C3" if v < JAX_BAR else "C7" if v < 1 else "C0" for v in values]
+    axis.bar(range(len(values)), [v - 1 for v in values], bottom=1, color=colours, width=0.9)
+    axis.axhline(1, color="black", linewidth=0.8)
+    axis.set_yscale("log")
+    axis.set_yticks([0.2, 0.5, 1, 2, 5, 10, 20], ["0.2", "0.5", "1", "2", "5", "10", "20"])
+    axis.minorticks_off()
+    for i, side, shift in ((0, "left", 12), (len(values) - 1, "right", -12)):
+        axis.annotate(pairs[i][1], (i, values[i]), (shift, 0), textcoords="offset points", ha=side, va="center")
+    axis.margins(x=0.01)
+    axis.set(xlabel=f"{len(values)} workloads, a bar each", ylabel="times as fast as MXNet", xticks=[])
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.ops", description=__doc__)
@@ -96,6 +116,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=5, help="timed calls a round")
     parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument("--picture", type=Path, help="draw them into this file")
     options = parser.parse_args()
     patterns = options.ops.split(",")
     chosen = [n for n in op_workloads.names()
@@ -114,6 +135,8 @@ def main() -> None:
             options.json.write_text(json.dumps(results, indent=1))
     for worker in workers.values():
         worker.close()
+    if options.picture:
+        draw(results, options.picture)
     print(f"{'workload':32}{'symjax ms':>10}{'mxnet ms':>10}{'ratio':>8}{'medians':>8}")
     for r in sorted(results, key=ratio):
         print(line(r))
