@@ -41,8 +41,8 @@ def linear(x: Array, weight: Array) -> Array:
 def linear_by_rows(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """As `linear`, and bias (H,) added, with one axis for all but the last of x.
 
-    XLA's CPU compiler then transposes nothing for the gradient of the weight, and adds the bias in the product. It may
-    not be used where the axes are divided over devices.
+    XLA's CPU compiler then transposes nothing for the gradient of the weight, and adds the bias in the product.
+    Elsewhere it gains nothing, and arrays divided over devices along one of the joined axes would have to move.
     """
     out = linear(x.reshape(known_product(x.shape[:-1]), x.shape[-1]), weight)
     if bias is not None:

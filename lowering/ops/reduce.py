@@ -163,27 +163,27 @@ _REDUCTIONS: dict[str, tuple[Reduction, tuple[str, ...], str]] = {
 }
 
 
-def _register(name: str, fn: Reduction, aliases: tuple[str, ...], formula: str) -> None:
+def _over_axes(fn: Reduction) -> Callable[[ReduceParams, Array], Array]:
     def rule(p: ReduceParams, data: Array) -> Array:
         axes = reduced_axes(p.axis, data.ndim, p.exclude)
         return finish(fn(data, axes), axes, data.shape, p.keepdims)
 
+    return rule
+
+
+def _register(name: str, fn: Reduction, aliases: tuple[str, ...], formula: str) -> None:
+    rule = _over_axes(fn)
     rule.__doc__ = (f"Returns {formula} over `axis`, in the type of `data`.\n\nThe reduced axes vanish, or stay as 1 "
                     f"with `keepdims`; reducing all of them gives shape (1,).")
     made = op(name, aliases=aliases, params=ReduceParams, source=f"{__file__}:{name}")(rule)
     if fn is total:
-        made.variant(platform="cpu", when=_sums_rows)(_row_sum)
+        made.variant(platform="cpu", when=_sums_rows)(_over_axes(lambda x, axes: sum_rows(x, len(axes))))
 
 
 def _sums_rows(p: ReduceParams, avals: Sequence[Any]) -> bool:
     shape = avals[0].shape
     axes = reduced_axes(p.axis, len(shape), p.exclude)
     return axes == tuple(range(len(axes))) and is_wide(shape, len(axes), avals[0].dtype)
-
-
-def _row_sum(p: ReduceParams, data: Array) -> Array:
-    axes = reduced_axes(p.axis, data.ndim, p.exclude)
-    return finish(sum_rows(data, len(axes)), axes, data.shape, p.keepdims)
 
 
 for _name, (_fn, _aliases, _formula) in _REDUCTIONS.items():
