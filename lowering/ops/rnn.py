@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from symjax.lowering.errors import ParamError, ShapeError
+from symjax.lowering.ops._lstm import lstm
 from symjax.lowering.ops._nn import linear, linear_by_rows, widen
 from symjax.lowering.ops._recurrence import MODES, recurrence, scan_cells
 from symjax.lowering.params import Params, param
@@ -111,10 +112,13 @@ def _run_direction(p: RNNParams, cell: Cell, data: Array, states: tuple[Array, .
     mode = MODES[p.mode]
     bias = cell.b_input if mode.bias_apart else cell.b_input + cell.b_state
     data = data.astype(cell.w_input.dtype)
+    states = tuple(map(widen, states))
+    plain = cell.w_project is None and p.lstm_state_clip_min is None
+    if on_cpu and plain and p.mode == "lstm" and valid is None and data.size:
+        return lstm(reverse, cell.w_input, cell.w_state, bias, data, states)
     x = linear_by_rows(data, cell.w_input, bias) if on_cpu else linear(data, cell.w_input) + bias
     b = cell.b_state if mode.bias_apart else None
-    states = tuple(map(widen, states))
-    if cell.w_project is None and p.lstm_state_clip_min is None:
+    if plain:
         return recurrence(p.mode, reverse, on_cpu, cell.w_state, b, x, valid, states)
     clip = functools.partial(_clip_cell, p)
     return scan_cells(p.mode, reverse, cell.w_state, b, x, valid, states, clip=clip, project=cell.w_project,
