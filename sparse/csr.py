@@ -15,6 +15,7 @@ from symjax.sparse.container import Container
 from symjax.sparse.unique import RowIndex, SortedEntries, index_ids, index_on_host, is_crowded
 
 _WORTH_PLACING = 1 << 16  # entries
+_WORTH_KNOWING = 1 << 12  # entries, from which matrices whose rows hold equally many get code of their own
 
 
 class HostCSR(NamedTuple):
@@ -42,6 +43,8 @@ class CSR(Container):
       shape: the shape of the matrix.
       columns: the distinct columns and where each stored entry's is among them, if somebody has worked them out
         (`with_columns`); what goes by columns (products with the transposed matrix, lookups of rows) is faster with it.
+      width: how many entries each row holds, if all hold equally many and they are not few: sums by row are faster then.
+        Static: logs of as many features in each event have it in every batch, others in none.
     """
 
     data: Any
@@ -50,6 +53,7 @@ class CSR(Container):
     rows: Any
     shape: tuple[int, int] = dataclasses.field(metadata={"static": True})
     columns: RowIndex | None = None
+    width: int | None = dataclasses.field(default=None, metadata={"static": True})
 
     stype: ClassVar[str] = "csr"
 
@@ -70,7 +74,7 @@ class CSR(Container):
     def with_columns(self) -> CSR:
         """Returns the matrix with `columns`, worked out on the host. Not for traced arrays.
 
-        Small ones stay numpy arrays, which a compiled call takes for less than placing them first would cost.
+        Small ones stay numpy arrays, which a single compiled call takes for less than placing them first would cost.
         """
         if self.columns is not None:
             return self
@@ -80,6 +84,12 @@ class CSR(Container):
         if self.capacity >= _WORTH_PLACING:
             columns = jax.device_put(columns, next(iter(self.devices())))
         return dataclasses.replace(self, columns=columns)
+
+    def with_columns_placed(self) -> CSR:
+        """Returns the matrix with `columns` on its device, for several calls."""
+        if self.columns is None or not isinstance(self.columns.inverse, np.ndarray):
+            return self.with_columns()
+        return dataclasses.replace(self, columns=jax.device_put(self.columns, next(iter(self.devices()))))
 
     def _sorted_entries(self, columns: RowIndex) -> SortedEntries:
         import scipy.sparse  # half a second, for those who need it
@@ -150,8 +160,9 @@ class CSR(Container):
         room = bucket(n) if capacity is None else max(capacity, n)
         kind = index_dtype(max(*shape, room))
         rows = np.repeat(np.arange(shape[0], dtype=kind), counts)
+        width = int(counts[0]) if n >= _WORTH_KNOWING and (counts == counts[0]).all() else None
         return cls(padded(data[:n], room, 0), padded(indices[:n].astype(kind), room, shape[1]), indptr.astype(kind),
-                   padded(rows, room, shape[0]), shape)
+                   padded(rows, room, shape[0]), shape, width=width)
 
     @classmethod
     def empty(cls, shape: tuple[int, int], dtype: Any) -> CSR:

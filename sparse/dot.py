@@ -58,6 +58,9 @@ def csr_dot(lhs: CSR, rhs: Any, platform: str | None = None) -> Any:
 def _summed(data: Any, values: Any, pattern: CSR) -> Any:
     """The sums by row of values (capacity, …) times stored values."""
     products = _scaled(values, data)
+    if pattern.width is not None and products.size == pattern.capacity:
+        rows = products[: pattern.shape[0] * pattern.width].reshape(pattern.shape[0], pattern.width, *values.shape[1:])
+        return rows.sum(1).astype(values.dtype)
     out = jax.ops.segment_sum(products, pattern.rows, pattern.shape[0], indices_are_sorted=True, mode="drop")
     return out.astype(values.dtype)
 

@@ -77,8 +77,7 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     with _x64(True):
         operands = tuple([_operand(s, ctx) for s in scalars]) if scalars else ()
         try:
-            if entry.by_column is not None:
-                storage.work_out_columns(inputs[entry.by_column])
+            columns = None if entry.by_column is None else storage.work_out_columns(inputs[entry.by_column])
             replaced = storage.prepare(entry.prepare, inputs, attrs) if entry.prepare is not None else None
             may_give = (out is not None or entry.aux) and not STATE.recording and not op.eager
             given = candidates(inputs, out, entry.aux) if may_give else ()
@@ -96,7 +95,7 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
             inputs[position]._set_data(value)
             inputs[position]._owned = True
     if not STATE.recording:
-        return _deliver(op, entry, results, ctx, out)
+        return _deliver(op, entry, results, ctx, out, columns)
     return _record(op, entry, results, ctx, out, inputs, arrays, (operands, random_key))
 
 
@@ -344,11 +343,11 @@ def _explain(e: Exception, op: Op, entry: _Entry, inputs: Sequence[Any]) -> Exce
     return kind(f"Error in operator {op.name}: {text}\n  inputs: {given or 'none'}")
 
 
-def _deliver(op: Op, entry: _Entry, results: tuple[Any, ...], ctx: Context, out: Any) -> Any:
+def _deliver(op: Op, entry: _Entry, results: tuple[Any, ...], ctx: Context, out: Any, columns: Any = None) -> Any:
     n = entry.n_visible
     if out is None:
         if n == 1:
-            made = storage.wrap(results[0], ctx)
+            made = storage.wrap(results[0], ctx, tight=columns is not None and storage.lies_at(results[0], columns))
             made._owned = True
             return made
         return [storage.wrap(r, ctx) for r in results[:n]]

@@ -23,7 +23,9 @@ from symjax.context import Context, current_context
 from symjax.lowering.errors import MissingLoweringError, MXNetError, StorageError
 from symjax.sparse.csr import CSR
 from symjax.sparse.exact import trimmed
+from symjax.sparse.row_sparse import RowSparse
 from symjax.sparse.rules import set_fallback_policy, stype_of
+from symjax.sparse.unique import RowIndex
 
 set_fallback_policy(lambda: config.storage_fallback)
 
@@ -282,17 +284,32 @@ def class_of(stype: str) -> type[Any]:
         raise StorageError(f"storage type {stype!r} is not one of default, csr, row_sparse") from None
 
 
-def wrap(value: Any, ctx: Context) -> Any:
-    """Returns an NDArray of the class for a value's storage type, a container without the room it does not use."""
+def wrap(value: Any, ctx: Context, tight: bool = False) -> Any:
+    """Returns an NDArray of the class for a value's storage type, a container without the room it does not use.
+
+    `tight` tells that there is none: looking for it waits for the value.
+    """
     stype = stype_of(value)
-    return class_of(stype)._from_jax(value if stype == "default" else trimmed(value), ctx)
+    return class_of(stype)._from_jax(value if stype == "default" or tight else trimmed(value), ctx)
 
 
-def work_out_columns(x: NDArrayBase) -> None:
-    """Gives the container of a csr array the index of its columns, which it keeps. Works on the host."""
+def work_out_columns(x: NDArrayBase) -> RowIndex | None:
+    """Gives the container of a csr array the index of its columns, which it keeps. Works on the host.
+
+    An array that comes a second time is likely to come again, so that its index is then placed on the device.
+
+    Returns:
+      The index; None for an array that is not csr.
+    """
     value = x._data
-    if isinstance(value, CSR) and value.columns is None and x._value is value:
-        x._value = value.with_columns()
+    if isinstance(value, CSR) and x._value is value:
+        x._value = value = value.with_columns() if value.columns is None else value.with_columns_placed()
+    return value.columns if isinstance(value, CSR) else None
+
+
+def lies_at(value: Any, columns: RowIndex) -> bool:
+    """Whether a value is rows at columns found on the host, of which there is none to spare."""
+    return isinstance(value, RowSparse) and value.capacity == len(columns.unique)
 
 
 def prepare(declared: Callable[..., Any], inputs: Sequence[Any], attrs: Mapping[str, Any]) -> dict[int, Any] | None:
