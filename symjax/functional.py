@@ -59,7 +59,8 @@ def lower(
       dtypes: dtypes of arguments by name, for parameters that are not given.
       inputs: names of the arguments that calls pass; labels of loss heads that have no value are among them anyway. By
         default those in `shapes`, the labels, and what `arg_params` lacks.
-      platform: lower for "cpu", "cuda", "rocm" or "tpu" in particular; None for rules that run everywhere.
+      platform: lower for "cpu", "cuda", "rocm" or "tpu" in particular; None for rules that run everywhere. Those of the
+        CPU have no forward-mode derivatives (`jax.jvp`) of LSTM layers and of depthwise and transposed convolutions.
       shapes: shapes of inputs. Parameters that are not given are then made as zeros of the inferred shapes.
       mesh: lay parameters and auxiliary states over a device mesh: as their `__sharding__` attributes say, others whole
         on each device. The function keeps variables with the attribute so, inputs too.

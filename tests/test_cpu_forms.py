@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import pytest
 
 import symjax as mx
 from symjax.lowering import cpu
+from symjax.lowering.ops.rnn import parameter_size
 from symjax.lowering.registry import get
 
 CONVOLUTION = {"num_filter": "6", "no_bias": "True"}
@@ -119,3 +121,48 @@ def test_argmax_by_blocks(shape: tuple[int, ...], dtype: str) -> None:
         x = case.astype(dtype)
         got = mx.nd.argmax(mx.nd.array(x, dtype=dtype), axis=-1).asnumpy()
         np.testing.assert_array_equal(got, x.argmax(-1).astype(dtype))
+
+
+@pytest.mark.parametrize(("dtype", "steps", "tolerance"), [("float32", 1, 1e-5), ("float64", 4, 1e-12),
+                                                           ("bfloat16", 4, 5e-2)])  # fmt: skip
+def test_lstm_in_place(dtype: str, steps: int, tolerance: float) -> None:
+    """Both directions and the final states; the gradients of everything, and of those again."""
+    op = get("RNN")
+    p = op.params.parse({"state_size": "3", "num_layers": "1", "mode": "lstm", "bidirectional": "True",
+                         "state_outputs": "True"})  # fmt: skip
+    rng = np.random.RandomState(0)
+    shapes = [(steps, 2, 4), (parameter_size(p, 4),), (2, 2, 3), (2, 2, 3)]
+    with jax.enable_x64(dtype == "float64"):
+        args = [jnp.asarray(rng.uniform(-1, 1, s), dtype) for s in shapes]
+        fast = op.rule_for(p, args, "cpu")
+        assert fast is not op.rule
+
+        def total(rule: Any, *xs: jax.Array) -> Any:
+            outs = [o.astype(jnp.promote_types(dtype, "float32")) for o in rule(p, *xs, train=True, key=None)]
+            return sum(jnp.sum(jnp.sin(o) * (1 + k)) for k, o in enumerate(outs))
+
+        def slope(rule: Any, *xs: jax.Array) -> Any:
+            grads = jax.grad(total, argnums=(1, 2, 3, 4))(rule, *xs)
+            return sum(jnp.sum(jnp.cos(g) * (1 + k)) for k, g in enumerate(grads))
+
+        f = jax.jit(jax.value_and_grad(slope if dtype == "float64" else total, argnums=(1, 2, 3, 4)), static_argnums=0)
+        for a, b in zip(jax.tree.leaves(f(fast, *args)), jax.tree.leaves(f(op.rule, *args)), strict=True):
+            assert a.dtype == b.dtype
+            a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max())
+
+
+def test_no_loop_of_an_lstm_copies_all_steps() -> None:
+    """Each step reads and writes one row of the arrays that hold all: a copy of one would show in the compiled loop."""
+    op = get("RNN")
+    p = op.params.parse({"state_size": "8", "num_layers": "1", "mode": "lstm"})
+    args = [jnp.zeros(s, jnp.float32) for s in ((50, 4, 6), (parameter_size(p, 6),), (1, 4, 8), (1, 4, 8))]
+    fast = op.rule_for(p, args, "cpu")
+
+    def total(*xs: jax.Array) -> jax.Array:
+        return jnp.sum(fast(p, *xs, train=True, key=None))
+
+    text = jax.jit(jax.grad(total, argnums=(0, 1))).lower(*args).compile().as_text()
+    inside = re.split(r"^ENTRY ", text, flags=re.MULTILINE)[0]
+    assert inside.count("f32[50,4,32]") > 4
+    assert not re.findall(r"f32\[50,4,(?:32|8)\]\S* copy\(", inside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -23,6 +24,14 @@ print(min(faults() for _ in range(5)))  # now and then the heap grows by one: so
 """
 
 
+LARGE = """
+import symjax as mx
+x = mx.nd.zeros((4096, 4096))
+(x + 1).wait_to_read()
+print(sum(int(line.split()[1]) for line in open("/proc/self/smaps") if line.startswith("AnonHugePages:")))
+"""
+
+
 def glibc() -> bool:
     return sys.platform == "linux" and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
 
@@ -39,3 +48,13 @@ def test_large_results_take_no_new_pages() -> None:
                          text=True, check=True)  # fmt: skip
     pages = 20 * 2500 * 2500 * 4 // 4096
     assert int(run.stdout) < (pages // 20 if glibc() else 2 * pages)
+
+
+def test_the_heap_takes_large_pages() -> None:
+    setting = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not glibc() or not setting.exists() or "[never]" in setting.read_text():
+        pytest.skip("needs a Linux with glibc that has transparent large pages")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_", "SYMJAX_KEEP"))}
+    run = subprocess.run([sys.executable, "-c", LARGE], env={**env, "JAX_PLATFORMS": "cpu"}, capture_output=True,
+                         text=True, check=True)  # fmt: skip
+    assert int(run.stdout) > 64 * 1024  # kB, of the two arrays' 128 MB

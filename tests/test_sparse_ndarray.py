@@ -434,3 +434,48 @@ def test_rows_in_any_order() -> None:
     assert np.array_equal(nd.sparse.dot(nd.array(np.eye(5)).tostype("csr"), r).asnumpy(), g.asnumpy())
     twice = nd.sparse.row_sparse_array((np.array([[1, 1], [2, 2]], "f"), [3, 3]), shape=(5, 2))
     assert np.array_equal((twice + twice).asnumpy(), 2 * twice.asnumpy())
+
+
+def test_rows_of_equal_length() -> None:
+    """Sums by row take another way then; numbers, derivatives and the padding behind stay the same."""
+    rng = np.random.RandomState(0)
+    rows, width, columns = 130, 37, 200
+    cols = np.stack([np.sort(rng.choice(columns, width, replace=False)) for _ in range(rows)])
+    data, ends = rng.rand(rows * width).astype("float32"), np.arange(rows + 1) * width
+    even = nd.sparse.csr_matrix((data, cols.reshape(-1), ends), shape=(rows, columns))
+    assert even._data.width == width and even._data.capacity > even._data.nnz
+    ends[1:-1] += 1  # the first row one longer, the last one shorter
+    uneven = nd.sparse.csr_matrix((data, cols.reshape(-1), ends), shape=(rows, columns))
+    assert uneven._data.width is None
+    for x in (even, uneven):
+        dense = x.asnumpy()
+        for right in ((columns, 1), (columns,), (columns, 3)):
+            w = nd.array(rng.rand(*right))
+            w.attach_grad()
+            with mx.autograd.record():
+                out = nd.sparse.dot(x, w)
+            out.backward()
+            np.testing.assert_allclose(out.asnumpy(), dense @ w.asnumpy(), rtol=1e-5)
+            np.testing.assert_allclose(w.grad.asnumpy(), dense.T @ np.ones(out.shape), rtol=1e-5)
+        assert same((x + x).asnumpy(), 2 * dense) and same(x[3:5].asnumpy(), dense[3:5])
+        assert x._data.with_data(x._data.data * 2).width == x._data.width
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "csr", "default", None])
+def test_products_with_the_transpose_again(stype: str | None) -> None:
+    """The index of the columns is worked out for the first call and placed for the second."""
+    rng = np.random.RandomState(0)
+    dense = rng.rand(6, 9).astype("float32") * (rng.rand(6, 9) < 0.3)
+    dense[:, [2, 5]] = 0
+    x, y = nd.array(dense).tostype("csr"), nd.array(rng.rand(6, 4))
+    kinds = []
+    for _ in range(3):
+        out = nd.sparse.dot(x, y, transpose_a=True, **({"forward_stype": stype} if stype else {}))
+        np.testing.assert_allclose(out.asnumpy(), dense.T @ y.asnumpy(), rtol=1e-5)
+        assert out.stype == (stype or "row_sparse")
+        if out.stype == "row_sparse":
+            assert out.indices.asnumpy().tolist() == np.flatnonzero(dense.any(0)).tolist()
+        if out.stype == "csr":
+            assert out._data.capacity <= 32
+        kinds.append(type(x._data.columns.inverse))
+    assert kinds[0] is np.ndarray and issubclass(kinds[1], jax.Array) and kinds[2] is kinds[1]

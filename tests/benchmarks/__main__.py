@@ -36,6 +36,8 @@ BARS = {
 }
 """What must hold: at least this ratio to MXNet, or at most these seconds."""
 BARS.update(dict.fromkeys(SPARSE, ("ratio", 1.0)))
+SHORTEST = 0.25
+"""Seconds for which a contender is timed in a round, at least."""
 JAX_BAR = 1 / 1.2
 """At least this ratio to JAX written by hand."""
 
@@ -67,9 +69,9 @@ class Worker:
             raise RuntimeError(self.process.stderr.read()[-1000:])
         return json.loads(line)
 
-    def run(self, n: int) -> None:
+    def run(self, n: int, seconds: float = 0) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(f"run {n}\n")
+        self.process.stdin.write(f"run {n} {seconds}\n")
         self.process.stdin.flush()
         answer = self._answer()
         self.times += answer["times"]
@@ -112,7 +114,7 @@ def compare(name: str, contenders: dict[str, str], rounds: int, calls: int) -> d
                 if worker:
                     worker.close()
                 worker = done[implementation] = fresh
-            worker.run(1 if first_only else calls)
+            worker.run(*((1, 0) if first_only else (calls, SHORTEST)))
     for worker in done.values():
         worker.close()
     return done

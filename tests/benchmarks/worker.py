@@ -1,5 +1,6 @@
-"""One implementation of one workload in a process of its own; answers `run N` on stdin with N timings in seconds.
+"""One implementation of one workload in a process of its own; answers `run N S` on stdin with timings in seconds.
 
+There are N of them, or more until S seconds have passed: of short calls the first few after a pause tell of cold caches.
 The workload "ops" begins with none; `load NAME` makes that of an operator the one to run.
 """
 
@@ -48,8 +49,10 @@ def main() -> None:
                 answer = {"error": f"{type(e).__name__}: {e}"}
             print(json.dumps(answer), file=out, flush=True)
             continue
-        times = []
-        for _ in range(int(rest)):
+        times: list[float] = []
+        calls, _, seconds = rest.partition(" ")
+        end = time.perf_counter() + float(seconds or 0)
+        while len(times) < int(calls) or time.perf_counter() < end:
             start = time.perf_counter()
             step()
             times.append(time.perf_counter() - start)
