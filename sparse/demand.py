@@ -30,12 +30,14 @@ class Lookup:
       index: position of the input that names the rows.
       ids: (index values, rows of the table, numpy or jax.numpy) -> ids in [0, rows], rows for none.
       when: (params, storage type of the index input) -> whether the op reads single rows.
+      clip: whether ids may lie outside, and stand for the first or last row then.
     """
 
     table: int
     index: int
     ids: Callable[[Any, int, Any], Any]
     when: Callable[[Any, str], bool]
+    clip: bool = False
 
 
 _LOOKUPS: dict[str, Lookup] = {}
@@ -45,10 +47,11 @@ _VANISHING: set[str] = set()
 
 
 def lookup(*ops: str, table: int, index: int, ids: Callable[[Any, int, Any], Any],
-           when: Callable[[Any, str], bool] = lambda p, stype: stype == "default") -> None:  # fmt: skip
+           when: Callable[[Any, str], bool] = lambda p, stype: stype == "default",
+           clip: bool = False) -> None:  # fmt: skip
     """Declares that ops read single rows of an input; see `Lookup`."""
     for name in ops:
-        _LOOKUPS[name] = Lookup(table, index, ids, when)
+        _LOOKUPS[name] = Lookup(table, index, ids, when, clip)
 
 
 def rowwise(*ops: str, when: Callable[[Any], bool] = lambda p: True) -> None:
@@ -177,8 +180,9 @@ def site_index(site: Site, value: Any, rows: int, on_host: bool) -> RowIndex:
     if isinstance(value, CSR):
         return value.column_index()
     if on_host:
-        return index_on_host(site.lookup.ids(np.asarray(value), rows, np), rows)
-    return index_ids(site.lookup.ids(value, rows, jnp), rows)
+        return index_on_host(site.lookup.ids(np.asarray(value), rows, np), rows, site.lookup.clip)
+    ids = site.lookup.ids(value, rows, jnp)
+    return index_ids(jnp.clip(ids, 0, max(rows - 1, 0)) if site.lookup.clip else ids, rows)
 
 
 def joint_index(sites: Sequence[Site], values: Sequence[Any], rows: int, on_host: bool) -> RowIndex:

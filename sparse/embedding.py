@@ -32,12 +32,11 @@ for _data in STYPES:
                         f"{_weight}")
 
 
-def _clipped(index: Any, n: int, xp: Any) -> Any:
-    whole, last = index.astype("int64" if index.dtype.itemsize == 8 else "int32"), max(n - 1, 0)
-    return xp.minimum(xp.maximum(whole, 0), last)  # numpy's clip costs several times more for a few ids
+def _whole(index: Any, n: int, xp: Any) -> Any:
+    return index.astype("int64" if index.dtype.itemsize == 8 else "int32")
 
 
-lookup(*_EMBEDDINGS, table=1, index=0, ids=_clipped)
+lookup(*_EMBEDDINGS, table=1, index=0, ids=_whole, clip=True)
 
 
 @grad_stypes("Embedding")

@@ -19,7 +19,7 @@ import numpy as np
 from symjax import random
 from symjax.lowering.compile import Step, Update
 from symjax.lowering.registry import Op
-from symjax.ndarray.dispatch import entry_for
+from symjax.ndarray.dispatch import entry_for, operand
 from symjax.ndarray.donation import MIN_SIZE, holds_alone
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import is_plain, pending_on, work_out_columns
@@ -206,7 +206,7 @@ class Run:
         else:
             contents[0] = None
         update = Update(entry.call, number, place, large, entry.n_out, entry.aux)
-        numbers = tuple([np.asarray(s, np.float64) if isinstance(s, tuple) else s for s in scalars])
+        numbers = tuple([operand(s, ctx) for s in scalars])
         self.joined.append(_Joined(update, tables, contents, numbers))
         for t in tables:
             owned = t._owned

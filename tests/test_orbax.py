@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,36 @@ def test_a_callback_keeps_the_latest(tmp_path: Path) -> None:
     again = bound()
     orbax.restore(path, again)
     same(params(again), params(mod))
+
+
+KILLED = """
+import os, signal, sys, threading, time
+from symjax.interop import orbax
+from tests.test_orbax import trained
+module = trained(1)
+keep = orbax.module_checkpoint(module, sys.argv[1], keep=3)
+for epoch in range(1000):
+    if epoch == 4:  # nothing is done but saving, so that this ends one in its midst
+        threading.Timer(float(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+    keep(epoch, None, None, None)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
+@pytest.mark.parametrize("seconds", ["0.005", "0.03"])
+def test_a_save_that_is_killed_leaves_the_last_whole(tmp_path: Path, seconds: str) -> None:
+    folder = tmp_path / "run"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-c", KILLED, str(folder), seconds], cwd=ROOT, env=env, capture_output=True)
+    assert run.returncode == -signal.SIGKILL, run.stderr[-2000:]
+    path, epoch = orbax.latest(folder) or ("", 0)
+    assert epoch >= 4
+    again = bound()
+    orbax.restore(path, again)
+    assert again._optimizer.num_update == 4 and all(np.isfinite(v).all() for v in params(again).values())
+    keep = orbax.module_checkpoint(again, folder, keep=2)  # what is left of the save that was killed is in nobody's way
+    keep(epoch, None, None, None)
+    assert orbax.latest(folder) == (str(folder / f"{epoch + 1:04d}"), epoch + 1)
 
 
 def test_an_executor(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     random_key = _random.next_key_data(ctx) if entry.wants_key else None
     call = entry.call
     with _x64(True):
-        operands = tuple([_operand(s, ctx) for s in scalars]) if scalars else ()
+        operands = tuple([operand(s, ctx) for s in scalars]) if scalars else ()
         try:
             columns = None if entry.by_column is None else storage.work_out_columns(inputs[entry.by_column])
             replaced = storage.prepare(entry.prepare, inputs, attrs) if entry.prepare is not None else None
@@ -192,7 +192,8 @@ def _item(op: Op, name: str, value: Any) -> float:
     raise ParamError(f"operator {op.name}: parameter {name}: {value!r} is not a number")
 
 
-def _operand(value: Numbers, ctx: Context) -> jax.Array:
+def operand(value: Numbers, ctx: Context) -> jax.Array:
+    """Returns what a compiled call takes for a scalar parameter, or for several."""
     if isinstance(value, tuple):
         return jax.device_put(np.asarray(value, np.float64), ctx.where[1])
     return device_scalar(value, ctx)
