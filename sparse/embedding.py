@@ -57,7 +57,7 @@ def take_of_rows(p: Any, a: RowSparse | Located, indices: Any) -> Any:
     return take_rows(a, bound_index(indices, a.shape[0], p.mode), padded=False)
 
 
-lookup("_sparse_retain", table=0, index=1, ids=_clipped)
+lookup("_sparse_retain", table=0, index=1, ids=_whole, clip=True)
 lookup("take", table=0, index=1, ids=_clipped, when=lambda p, stype: stype == DENSE and p.axis == 0
        and p.mode == "clip")
 
