@@ -58,8 +58,8 @@ def take_of_rows(p: Any, a: RowSparse | Located, indices: Any) -> Any:
 
 
 lookup("_sparse_retain", table=0, index=1, ids=_whole, clip=True)
-lookup("take", table=0, index=1, ids=_clipped, when=lambda p, stype: stype == DENSE and p.axis == 0
-       and p.mode == "clip")
+lookup("take", table=0, index=1, ids=_whole, clip=True,
+       when=lambda p, stype: stype == DENSE and p.axis == 0 and p.mode == "clip")
 
 
 @storage_rule("take", stypes=(CSR_, DENSE), out=CSR_, when=lambda p: p.axis == 0 and p.mode != "raise")
