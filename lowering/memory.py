@@ -38,10 +38,10 @@ def keep_memory() -> bool:
     except (AttributeError, OSError, ValueError):  # not Linux, or without glibc
         return False
     wanted = ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, 2**31 - 1))
-    done = all([mallopt(k, v) for k, v in wanted])
-    if done:
+    done = [mallopt(k, v) for k, v in wanted]
+    if all(done):
         _prefer_large_pages(libc)
-    return done
+    return all(done)
 
 
 def _prefer_large_pages(libc: ctypes.CDLL) -> None:

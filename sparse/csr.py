@@ -43,8 +43,8 @@ class CSR(Container):
       shape: the shape of the matrix.
       columns: the distinct columns and where each stored entry's is among them, if somebody has worked them out
         (`with_columns`); what goes by columns (products with the transposed matrix, lookups of rows) is faster with it.
-      width: how many entries each row holds, if all hold equally many and they are not few: sums by row are faster then.
-        Static: logs of as many features in each event have it in every batch, others in none.
+      width: how many entries each row holds, if all hold equally many and those are not few: sums by row are faster
+        then. Static: logs of as many features in each event have it in every batch, others in none.
     """
 
     data: Any

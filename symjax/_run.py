@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from symjax import random
 from symjax.lowering.compile import Step, Update

@@ -102,8 +102,7 @@ class BucketSentenceIter(DataIter):
             raise ParamError(f"BucketSentenceIter: no sentence fits into the buckets {buckets}")
         self.batch_size, self.data_name, self.label_name, self.dtype = batch_size, data_name, label_name, dtype
         self.invalid_label, self.layout = invalid_label, layout
-        self.nddata: list[Any] = []
-        self.ndlabel: list[Any] = []
+        self._labels: list[np.ndarray] = []
         self.default_bucket_key = max(self.buckets)
         shape = (batch_size, self.default_bucket_key)[:: 1 if self.major_axis == 0 else -1]
         self.provide_data = [DataDesc(name=data_name, shape=shape, layout=layout)]
@@ -116,13 +115,22 @@ class BucketSentenceIter(DataIter):
         """Starts the next epoch, in a new order (of `random` and `numpy.random`)."""
         self.curr_idx = 0
         random.shuffle(self.idx)
-        self.nddata, self.ndlabel = [], []
+        self._labels = []
         for rows in self.data:
             np.random.shuffle(rows)
             label = np.full_like(rows, self.invalid_label)
             label[:, :-1] = rows[:, 1:]
-            self.nddata.append(ndarray.array(rows, dtype=self.dtype))
-            self.ndlabel.append(ndarray.array(label, dtype=self.dtype))
+            self._labels.append(label)
+
+    @property
+    def nddata(self) -> list[Any]:
+        """The sentences of each bucket, in the order of this epoch."""
+        return [ndarray.array(rows, dtype=self.dtype) for rows in self.data]
+
+    @property
+    def ndlabel(self) -> list[Any]:
+        """Their labels: each sentence from its second entry on."""
+        return [ndarray.array(rows, dtype=self.dtype) for rows in self._labels]
 
     def next(self) -> DataBatch:
         """Returns the next batch; its `bucket_key` is the length.
@@ -134,9 +142,9 @@ class BucketSentenceIter(DataIter):
             raise StopIteration
         i, j = self.idx[self.curr_idx]
         self.curr_idx += 1
-        data, label = (a[i][j:j + self.batch_size] for a in (self.nddata, self.ndlabel))
-        if self.major_axis == 1:
-            data, label = data.T, label.T
+        # cut on the host: what the device cuts comes after the training step that it works on
+        rows = [a[i][j:j + self.batch_size] for a in (self.data, self._labels)]
+        data, label = (ndarray.array(x if self.major_axis == 0 else x.T, dtype=self.dtype) for x in rows)
         return DataBatch([data], [label], pad=0, bucket_key=self.buckets[i],
                          provide_data=[DataDesc(name=self.data_name, shape=data.shape, layout=self.layout)],
                          provide_label=[DataDesc(name=self.label_name, shape=label.shape, layout=self.layout)])

@@ -1,6 +1,6 @@
 """One implementation of one workload in a process of its own; answers `run N S` on stdin with timings in seconds.
 
-There are N of them, or more until S seconds have passed: of short calls the first few after a pause tell of cold caches.
+There are N of them, or more until S seconds have passed: the first short calls after a pause tell of cold caches.
 The workload "ops" begins with none; `load NAME` makes that of an operator the one to run.
 """
 
