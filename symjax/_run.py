@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from symjax import random
 from symjax.lowering.compile import Step, Update
 from symjax.lowering.registry import Op
-from symjax.ndarray.dispatch import entry_for, operand
+from symjax.ndarray.dispatch import entry_for, operands_of
 from symjax.ndarray.donation import MIN_SIZE, holds_alone
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import is_plain, pending_on, work_out_columns
@@ -205,8 +205,7 @@ class Run:
         else:
             contents[0] = None
         update = Update(entry.call, number, place, large, entry.n_out, entry.aux)
-        numbers = tuple([operand(s, ctx) for s in scalars])
-        self.joined.append(_Joined(update, tables, contents, numbers))
+        self.joined.append(_Joined(update, tables, contents, operands_of(entry, scalars, ctx)))
         for t in tables:
             owned = t._owned
             t._set_pending(t.shape, t._dtype, self.flush)

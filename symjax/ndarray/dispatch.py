@@ -42,6 +42,7 @@ class _Entry:
 
     op: Op
     call: Callable[..., tuple[Any, ...]]
+    names: tuple[str, ...]
     params: Any
     n_out: int
     n_visible: int
@@ -75,7 +76,7 @@ def invoke(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any = N
     random_key = _random.next_key_data(ctx) if entry.wants_key else None
     call = entry.call
     with _x64(True):
-        operands = tuple([operand(s, ctx) for s in scalars]) if scalars else ()
+        operands = operands_of(entry, scalars, ctx) if scalars else ()
         try:
             columns = None if entry.by_column is None else storage.work_out_columns(inputs[entry.by_column])
             replaced = storage.prepare(entry.prepare, inputs, attrs) if entry.prepare is not None else None
@@ -192,11 +193,16 @@ def _item(op: Op, name: str, value: Any) -> float:
     raise ParamError(f"operator {op.name}: parameter {name}: {value!r} is not a number")
 
 
-def operand(value: Numbers, ctx: Context) -> jax.Array:
-    """Returns what a compiled call takes for a scalar parameter, or for several."""
-    if isinstance(value, tuple):
-        return jax.device_put(np.asarray(value, np.float64), ctx.where[1])
-    return device_scalar(value, ctx)
+_CHANGING = frozenset({"lr", "t"})
+"""Parameters that are likely to have another value in the next call: keeping that on the device would not pay."""
+
+
+def operands_of(entry: _Entry, scalars: tuple[Numbers, ...], ctx: Context) -> tuple[Any, ...]:
+    """Returns what a compiled call takes for its scalar parameters, always of the same kind for each."""
+    return tuple([
+        np.asarray(s, np.float64) if isinstance(s, tuple) else s if n in _CHANGING else device_scalar(s, ctx)
+        for n, s in zip(entry.names, scalars, strict=True)
+    ])  # fmt: skip
 
 
 def _check_bounds(op: Op, name: str, value: Numbers) -> None:
@@ -258,7 +264,7 @@ def _build(op: Op, n_inputs: int, ctx: Context, train: bool, names: tuple[str, .
     else:
         call = jax.jit(fn, out_shardings=ctx.layout(()))
     by_column = rules.column_input(op, params) if ctx.platform == "cpu" else None
-    return _Entry(op=op, call=call, params=params, n_out=len(op.output_names(params)), by_column=by_column,
+    return _Entry(op=op, call=call, names=names, params=params, n_out=len(op.output_names(params)), by_column=by_column,
                   prepare=rules.preparation(op), n_visible=op.num_visible(params), wants_key="key" in op.asks,
                   aux=tuple(wanted.index(a) for a in op.aux_names(params) if a in wanted))
 
