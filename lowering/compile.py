@@ -130,7 +130,7 @@ class Step:
 
     def rows(self, args: Sequence[Any], aux: Sequence[Any], key: Any) -> Rows:
         """Returns the rows that lookups touch, found on the host where that is fast; None leaves it to the call."""
-        if self.touched is None or self.program.platform != "cpu":
+        if self.touched is None or self.program.platform != "cpu" or self.touched.are_few(args):
             return None
         return self.touched.find_on_host(args, aux, key, self.train)
 
@@ -150,12 +150,13 @@ class Step:
 
         parts = [plan.split(args[i], rows.get(i)) for i, plan in zip(self.wrt, self.plans, strict=True)]
         _, pull, (outs, new_aux) = jax.vjp(f, parts, has_aux=True)
-        return outs, new_aux, pull
+        return outs, new_aux, (pull, rows)
 
     def _backward(
-        self, pull: Any, outs: Sequence[Any], heads: Sequence[Any] | None, old: Sequence[Any], args: Sequence[Any] = (),
-        rows: Rows = None,
+        self, kept: tuple[Any, Rows], outs: Sequence[Any], heads: Sequence[Any] | None, old: Sequence[Any],
+        args: Sequence[Any] = (),
     ) -> list[Any]:  # fmt: skip
+        pull, rows = kept
         (parts,) = pull(
             [
                 cotangent(o, None if heads is None else h)
@@ -177,11 +178,8 @@ class Step:
         self, args: Sequence[Any], aux: Sequence[Any], key: Any, heads: Sequence[Any] | None, old: Sequence[Any],
         rows: Rows = None,
     ) -> tuple[Any, Any, list[Any]]:  # fmt: skip
-        if rows is None and self.touched is not None:
-            rows = self.touched.find(args, aux, wrap_key(key), self.train)
-        outs, new_aux, pull = self._vjp(args, aux, key, rows)
-        return outs, new_aux, self._backward(pull, outs, heads, old, args, rows)
-
+        outs, new_aux, kept = self._vjp(args, aux, key, rows)
+        return outs, new_aux, self._backward(kept, outs, heads, old, args)
 
     def updating(self, updates: tuple[Update, ...]) -> Callable[..., Any]:
         """Returns the compiled call of forward, backward and updates.

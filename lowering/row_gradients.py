@@ -19,6 +19,9 @@ from symjax.sparse.rules import DENSE, ROWS, as_stype, dense, is_converter, styp
 from symjax.sparse.storage import Storage, gradients_of_call, infer_storage
 from symjax.sparse.unique import RowIndex
 
+FEW_ROWS = 4096
+"""Up to so many ids the compiled function finds the distinct ones in less time than the host takes to."""
+
 Way = Literal["default", "stored", "rows", "zero"]
 
 
@@ -169,6 +172,11 @@ class TouchedRows:
         from symjax.lowering.compile import wrap_key
 
         return self.values(args, aux, wrap_key(key_data), train)
+
+    def are_few(self, args: Sequence[Any]) -> bool:
+        """Whether the lookups read so few rows that these are best found in the compiled function."""
+        values = [args[self.position[e.node]] for e in self.direct]
+        return not self.computed and sum(v.capacity if isinstance(v, CSR) else v.size for v in values) <= FEW_ROWS
 
     def find(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> dict[int, RowIndex]:
         """Returns the rows of each table, by argument position; while tracing."""

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from symjax import random
 from symjax.lowering.compile import Step, Update
 from symjax.lowering.registry import Op
+from symjax.lowering.row_gradients import FEW_ROWS
 from symjax.ndarray.dispatch import entry_for, operands_of
 from symjax.ndarray.donation import MIN_SIZE, holds_alone
 from symjax.ndarray.ndarray import NDArray
@@ -144,7 +145,7 @@ class Run:
         with jax.enable_x64(True):
             self._find_rows()
             if self.pull is not None and (not self.heads_done or not self.aux):
-                grads = step.backward(self.pull, self.outs, heads, old, args, self.rows)
+                grads = step.backward(self.pull, self.outs, heads, old, args)
             else:
                 # MXNet: a second backward moves the auxiliary states once more.
                 aux = self.aux if not self.heads_done else tuple([a._data for a in ex.aux_arrays])
@@ -165,7 +166,8 @@ class Run:
         ex = self.ex
         for g, value, added, plan in zip(self._targets(), grads, ex._add, ex._plans, strict=True):
             if g.stype != "default":
-                if not (plan.way == "rows" and self.rows):  # those found on the host have no room to spare
+                # rows found on the host have no room to spare, and to look at few ones would be to wait for them
+                if not (plan.way == "rows" and (self.rows or value.capacity <= FEW_ROWS)):
                     value = trimmed(value)
                 if added:
                     with jax.enable_x64(True):
