@@ -302,7 +302,7 @@ def test_memory_follows_the_batch(prefetch: int, by: str, monkeypatch: pytest.Mo
         compiled(LibSVMFormat(COLUMNS, FLOAT32)).parse(Block("x", 0, b"1 0:1\n"))  # what numba itself needs
     row = " ".join(f"{c * 7}:0.{c}5" for c in range(30))
     peaks = []
-    for rows in (2_000, 20_000) if by == "arrays" else (20_000, 60_000):  # more than what is read ahead
+    for rows in (2_000, 20_000) if by == "arrays" else (30_000, 90_000):  # more than what is read ahead
         with open("a.t", "w") as f:
             f.writelines(f"{i % 2} {row}\n" for i in range(rows))
         tracemalloc.start()

@@ -102,7 +102,7 @@ def _check(p: LibSVMParams) -> None:
                          f"{p.label_shape}")
 
 
-_COMPILED_BLOCK = 1 << 20
+_COMPILED_BLOCK = 1 << 19
 _WORTH_COMPILING = 4 << 20
 """Bytes from which on text is read by compiled code: to load that takes as long as reading about so much without."""
 
