@@ -81,14 +81,13 @@ class CSR(Container):
         columns = index_on_host(np.asarray(self.indices), self.shape[1])
         if is_crowded(self.capacity, self.shape[1]) and self.shape[0]:
             columns = dataclasses.replace(columns, by_column=self._sorted_entries(columns))
-        if self.capacity >= _WORTH_PLACING:
-            columns = jax.device_put(columns, next(iter(self.devices())))
-        return dataclasses.replace(self, columns=columns)
+        found = dataclasses.replace(self, columns=columns)
+        return found.with_columns_placed() if self.capacity >= _WORTH_PLACING else found
 
     def with_columns_placed(self) -> CSR:
-        """Returns the matrix with `columns` on its device, for several calls."""
-        if self.columns is None or not isinstance(self.columns.inverse, np.ndarray):
-            return self.with_columns()
+        """Returns the matrix, which has `columns`, with them on its device, for several calls."""
+        if self.columns is None or isinstance(self.columns.inverse, jax.Array):
+            return self
         return dataclasses.replace(self, columns=jax.device_put(self.columns, next(iter(self.devices()))))
 
     def _sorted_entries(self, columns: RowIndex) -> SortedEntries:

@@ -28,14 +28,14 @@ class Lookup:
     Attributes:
       table: position of that input.
       index: position of the input that names the rows.
-      ids: (index values, rows of the table, numpy or jax.numpy) -> ids in [0, rows], rows for none.
+      ids: index values, of numpy or JAX -> ids in [0, rows of the table], that number for none.
       when: (params, storage type of the index input) -> whether the op reads single rows.
       clip: whether ids may lie outside, and stand for the first or last row then.
     """
 
     table: int
     index: int
-    ids: Callable[[Any, int, Any], Any]
+    ids: Callable[[Any], Any]
     when: Callable[[Any, str], bool]
     clip: bool = False
 
@@ -46,7 +46,7 @@ _SAME_PATTERN: set[str] = set()
 _VANISHING: set[str] = set()
 
 
-def lookup(*ops: str, table: int, index: int, ids: Callable[[Any, int, Any], Any],
+def lookup(*ops: str, table: int, index: int, ids: Callable[[Any], Any],
            when: Callable[[Any, str], bool] = lambda p, stype: stype == "default",
            clip: bool = False) -> None:  # fmt: skip
     """Declares that ops read single rows of an input; see `Lookup`."""
@@ -180,8 +180,8 @@ def site_index(site: Site, value: Any, rows: int, on_host: bool) -> RowIndex:
     if isinstance(value, CSR):
         return value.column_index()
     if on_host:
-        return index_on_host(site.lookup.ids(np.asarray(value), rows, np), rows, site.lookup.clip)
-    ids = site.lookup.ids(value, rows, jnp)
+        return index_on_host(site.lookup.ids(np.asarray(value)), rows, site.lookup.clip)
+    ids = site.lookup.ids(value)
     return index_ids(jnp.clip(ids, 0, max(rows - 1, 0)) if site.lookup.clip else ids, rows)
 
 

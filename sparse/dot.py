@@ -166,7 +166,7 @@ def _uncast(p: Any, stypes: Stypes) -> Any:
 
 
 converts("dot", _uncast)
-lookup("dot", table=1, index=0, ids=lambda csr, n, xp: csr.indices,
+lookup("dot", table=1, index=0, ids=lambda csr: csr.indices,
        when=lambda p, stype: stype == CSR_ and not p.transpose_a and not p.transpose_b)
 
 by_column("dot", 0, when=lambda p: p.transpose_a)

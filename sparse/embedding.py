@@ -32,7 +32,7 @@ for _data in STYPES:
                         f"{_weight}")
 
 
-def _whole(index: Any, n: int, xp: Any) -> Any:
+def _whole(index: Any) -> Any:
     return index.astype("int64" if index.dtype.itemsize == 8 else "int32")
 
 

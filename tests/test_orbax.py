@@ -77,7 +77,7 @@ def test_a_callback_keeps_the_latest(tmp_path: Path) -> None:
 
 
 KILLED = """
-import os, signal, sys, threading, time
+import os, signal, sys, threading
 from symjax.interop import orbax
 from tests.test_orbax import trained
 module = trained(1)

@@ -19,7 +19,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from symjax.lowering.ops._nn import linear, linear_by_rows, sum_dtype, widen
-from symjax.lowering.ops._recurrence import States, scan_cells
+from symjax.lowering.ops._recurrence import MODES, States, cut, scan_cells, states_before
+
+_CELL = MODES["lstm"]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -46,14 +48,11 @@ def _forward(reverse: bool, w: Array, u: Array, bias: Array, data: Array, states
     across, last = u.T, data.shape[0] - 1
 
     def body(k: Array, carried: Any) -> Any:
-        (h, c), rows, hidden, cells = carried
+        states, rows, hidden, cells = carried
         t = last - k if reverse else k
-        i, f, g, o = (a + b for a, b in zip(_cut(rows[t]), _cut(_product(h.astype(u.dtype), across)), strict=True))
-        i, f, g, o = jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
-        c = f * c + i * g
-        h = o * jnp.tanh(c)
-        gates = jnp.concatenate([i, f, g, o], axis=-1)
-        return (h, c), _put(rows, t, gates), _put(hidden, t, h), _put(cells, t, c)
+        product = _product(states[0].astype(u.dtype), across)
+        (h, c), gates = _CELL.step(cut(rows[t], 4), cut(product, 4), states, lambda c: c)
+        return (h, c), _put(rows, t, jnp.concatenate(gates, axis=-1)), _put(hidden, t, h), _put(cells, t, c)
 
     empty = jnp.zeros((*rows.shape[:2], u.shape[1]), rows.dtype)
     final, gates, hidden, cells = lax.fori_loop(0, last + 1, body, (states, rows, empty, empty))
@@ -69,20 +68,18 @@ def _backward(reverse: bool, kept: Any, cotangents: Any) -> Any:
         (dh, dc), row, rows = carried
         t = k if reverse else last - k
         earlier = t + 1 if reverse else t - 1
-        i, f, g, o = _cut(row)
         before = jnp.where(k == last, states[1], cells[jnp.clip(earlier, 0, last)])
-        squashed = jnp.tanh(cells[t])
+        # the coefficients depend on the cells alone: any hidden state will do
+        ki, kf, kg, ko, stays, through = _CELL.coefficients(tuple(cut(row, 4)), (dh, before), (dh, cells[t]))
         dh = dh + d_outputs[t]
-        dc = dc + dh * o * (1 - squashed * squashed)
-        d = (dc * g * i * (1 - i), dc * before * f * (1 - f), dc * i * (1 - g * g), dh * squashed * o * (1 - o))
-        d = jnp.concatenate(d, axis=-1)
+        dc = dc + dh * through
+        d = jnp.concatenate([dc * ki, dc * kf, dc * kg, dh * ko], axis=-1)
         rows = _put(rows, t, d)
-        return (_product(d, wide), dc * f), rows[jnp.clip(earlier, 0, last)], rows
+        return (_product(d, wide), dc * stays), rows[jnp.clip(earlier, 0, last)], rows
 
     first = gates[0 if reverse else last]
     d_states, _, d = lax.fori_loop(0, last + 1, body, (d_final, first, gates))
-    edge = states[0][None]
-    before = jnp.concatenate([hidden[1:], edge] if reverse else [edge, hidden[:-1]])
+    (before,) = states_before(states[:1], (hidden,), reverse)
     ones = jnp.ones((*data.shape[:2], 1), d.dtype)
     inputs = jnp.concatenate([widen(data), widen(before.astype(u.dtype)), ones], axis=-1)
     d_all = lax.dot_general(_flat(inputs), _flat(d), (((0,), (0,)), ((), ()))).T
@@ -92,10 +89,6 @@ def _backward(reverse: bool, kept: Any, cotangents: Any) -> Any:
 
 
 lstm.defvjp(_forward, _backward)
-
-
-def _cut(x: Array) -> list[Array]:
-    return jnp.split(x, 4, axis=-1)
 
 
 def _flat(x: Array) -> Array:

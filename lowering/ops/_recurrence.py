@@ -47,7 +47,8 @@ class Mode(NamedTuple):
     bias_apart: bool = False
 
 
-def _cut(x: Array, count: int) -> list[Array]:
+def cut(x: Array, count: int) -> list[Array]:
+    """The blocks of H columns, one for each gate."""
     return jnp.split(x, count, axis=-1)
 
 
@@ -69,7 +70,7 @@ def _lstm_coefficients(kept: States, before: States, after: States) -> States:
 
 
 def _lstm_linear(k: States, du: Array, rest: States, states: States) -> States:
-    i, f, g, o = _cut(du, 4)
+    i, f, g, o = cut(du, 4)
     c = k[4] * states[1] + (k[0] * i + k[1] * f + k[2] * g)
     return k[3] * o + k[5] * c, c
 
@@ -94,7 +95,7 @@ def _gru_tangent(dx: Array, du: Array) -> tuple[Array, States]:
 
 
 def _gru_linear(k: States, du: Array, rest: States, states: States) -> States:
-    r, z, n = _cut(du, 3)
+    r, z, n = cut(du, 3)
     return (k[0] * r + k[1] * z + k[2] * n + k[3] * rest[0] + k[4] * states[0],)
 
 
@@ -135,8 +136,8 @@ def scan_cells(
         x, inside = at
         h = before[0].astype(w.dtype)
         u = jnp.matmul(h, across, preferred_element_type=sum_dtype(h))
-        parts = x if apart else _cut(x, cell.gates)
-        new, kept = cell.step(parts, _cut(u if b is None else u + b, cell.gates), before, clip)
+        parts = x if apart else cut(x, cell.gates)
+        new, kept = cell.step(parts, cut(u if b is None else u + b, cell.gates), before, clip)
         if project is not None:
             new = (linear(new[0].astype(project.dtype), project), *new[1:])
         new = tuple(s.astype(c.dtype) for s, c in zip(new, before, strict=True))
@@ -147,14 +148,14 @@ def scan_cells(
         new = tuple(jnp.where(mask, s, c) for s, c in zip(new, before, strict=True))
         return new, (out, new[0] if keep else None, (kept, new[1:]) if keep else None)
 
-    steps = _cut(x, cell.gates) if apart else x
+    steps = cut(x, cell.gates) if apart else x
     final, (outputs, hidden, kept) = lax.scan(body, states, (steps, valid), reverse=reverse)
     if not keep:
         return outputs, final, None
     return outputs, final, (kept[0], (outputs if hidden is None else hidden, *kept[1]))
 
 
-def _before(first: States, after: States, reverse: bool) -> States:
+def states_before(first: States, after: States, reverse: bool) -> States:
     """The states before each step, of those after each."""
     parts = [(s[1:], f[None]) if reverse else (f[None], s[:-1]) for f, s in zip(first, after, strict=True)]
     return tuple(map(jnp.concatenate, parts))
@@ -189,7 +190,7 @@ def _recurrence_jvp(mode: str, reverse: bool, on_cpu: bool, primals: Any, tangen
     dw, db, dx, _, dstates = tangents
     cell = MODES[mode]
     outputs, final, (kept, after) = scan_cells(mode, reverse, w, b, x, valid, states, keep=True)
-    before = _before(states, after, reverse)
+    before = states_before(states, after, reverse)
     du = (linear_by_rows if on_cpu else linear)(before[0].astype(w.dtype), dw)
     du, rest = cell.tangent(dx, du if db is None else du + db)
 

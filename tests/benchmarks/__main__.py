@@ -114,7 +114,7 @@ def compare(name: str, contenders: dict[str, str], rounds: int, calls: int) -> d
                 if worker:
                     worker.close()
                 worker = done[implementation] = fresh
-            worker.run(*((1, 0) if first_only else (calls, SHORTEST)))
+            worker.run(1 if first_only else calls, 0 if first_only else SHORTEST)
     for worker in done.values():
         worker.close()
     return done

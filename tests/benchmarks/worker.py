@@ -50,8 +50,8 @@ def main() -> None:
             print(json.dumps(answer), file=out, flush=True)
             continue
         times: list[float] = []
-        calls, _, seconds = rest.partition(" ")
-        end = time.perf_counter() + float(seconds or 0)
+        calls, seconds = rest.split()
+        end = time.perf_counter() + float(seconds)
         while len(times) < int(calls) or time.perf_counter() < end:
             start = time.perf_counter()
             step()
