@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from symjax.lowering.errors import ShapeError
-from symjax.lowering.ops._axes import gather
+from symjax.lowering.ops._axes import read_rows
 from symjax.sparse.buckets import bucket, index_dtype, padded
 from symjax.sparse.container import Container
 
@@ -153,18 +153,18 @@ def take_rows(table: Any, ids: Any, padded: bool = True) -> Any:
         faster: for callers that leave those out.
     """
     if isinstance(table, Located):
-        return _read(table.table.data, table.inverse, padded)
+        return read_rows(table.table.data, table.inverse, padded)
     if hasattr(table, "lookup"):  # its rows lie on several devices, see `sharding`
         return table.lookup(ids)
     if not isinstance(table, RowSparse):
-        return _read(table, ids, padded)
+        return read_rows(table, ids, padded)
     if table.full:
-        return _read(table.data, ids, padded)
+        return read_rows(table.data, ids, padded)
     ids = ids.astype(table.indices.dtype)
     at = _places(table.indices, ids)
     found = jnp.take(table.indices, at, mode="fill", fill_value=table.shape[0]) == ids
     # a row that is not stored reads from beyond the last, which fills with zero
-    return _read(table.data, jnp.where(found, at, table.capacity), True)
+    return read_rows(table.data, jnp.where(found, at, table.capacity), padded=True)
 
 
 def _places(indices: Any, ids: Any) -> Any:
@@ -182,9 +182,3 @@ def _places(indices: Any, ids: Any) -> Any:
 
     ascending = jnp.all(indices[1:] >= indices[:-1])
     return lax.cond(ascending, in_order, in_any_order, indices)
-
-
-def _read(data: Any, at: Any, padded: bool) -> Any:
-    if padded or not data.shape[0]:
-        return gather(lambda d, i: jnp.take(d, i, axis=0, mode="fill", fill_value=0), data, at)
-    return gather(lambda d, i: jnp.take(d, i, axis=0, mode="clip"), data, at)

@@ -25,6 +25,7 @@ from symjax.lowering.compile import Program, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
 from symjax.lowering.layout import Layout
+from symjax.lowering.memory import return_memory
 from symjax.lowering.row_gradients import plan_gradients
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import class_of, to_device
@@ -205,6 +206,8 @@ class Executor:
         """
         if kwargs:
             self._feed(kwargs)
+        if self._run is None:
+            return_memory()
         run = Run(self, bool(is_train))
         if self._watch is not None and self._watch.activated:
             self._watch.forward(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
 import subprocess
@@ -31,6 +32,24 @@ x = mx.nd.zeros((4096, 4096))
 print(sum(int(line.split()[1]) for line in open("/proc/self/smaps") if line.startswith("AnonHugePages:")))
 """
 
+RETURNED = """
+import numpy as np, symjax as mx
+from symjax.lowering import memory
+memory._KEPT = 2**27
+
+def taken():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
+net.simple_bind(mx.cpu(), data=(1, 2)).forward()
+loaded = np.ones(2**26)
+bound = mx.nd.array(np.ones(1000))  # lies beyond what was loaded
+del loaded
+before = taken()
+net.simple_bind(mx.cpu(), data=(1, 2)).forward()
+print((before - taken()) // 2**20)
+"""
+
 
 def glibc() -> bool:
     return sys.platform == "linux" and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
@@ -58,3 +77,11 @@ def test_the_heap_takes_large_pages() -> None:
     run = subprocess.run([sys.executable, "-c", LARGE], env={**env, "JAX_PLATFORMS": "cpu"}, capture_output=True,
                          text=True, check=True)  # fmt: skip
     assert int(run.stdout) > 64 * 1024  # kB, of the two arrays' 128 MB
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33 or later")
+def test_much_freed_memory_is_returned_when_an_executor_first_runs() -> None:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_", "SYMJAX_KEEP"))}
+    run = subprocess.run([sys.executable, "-c", RETURNED], env={**env, "JAX_PLATFORMS": "cpu"}, capture_output=True,
+                         text=True, check=True)  # fmt: skip
+    assert int(run.stdout) > 480  # MB, of 512

@@ -10,7 +10,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from symjax.lowering.errors import MissingLoweringError, MXNetError, ShapeError
-from symjax.lowering.ops._axes import as_index, axis_of, bound_index, gather, without
+from symjax.lowering.ops._axes import as_index, axis_of, bound_index, gather, read_rows, without
 from symjax.lowering.params import Params, Shape, param
 from symjax.lowering.registry import ShapeLike, first_input_dtype, op, output_dtype
 
@@ -35,7 +35,7 @@ def _table_shape(p: EmbeddingParams, ins: list[ShapeLike], outs: list[ShapeLike]
 
 
 def _rows(table: Array, index: Array) -> Array:
-    return gather(lambda t, i: jnp.take(t, i, axis=0, mode="clip"), table, bound_index(index, table.shape[0], "clip"))
+    return read_rows(table, bound_index(index, table.shape[0], "clip"))
 
 
 @op("Embedding", aliases=("_npx_embedding", "_sparse_Embedding", "_sparse_embedding"), params=EmbeddingParams,
@@ -80,6 +80,8 @@ def take(p: TakeParams, a: Array, indices: Array) -> Array:
         index = jnp.where(index < 0, a.shape[axis], index)
         return gather(lambda x, i: jnp.take(x, i, axis=axis, mode="fill"), a, index)
     index = bound_index(indices, a.shape[axis], p.mode)
+    if axis == 0:
+        return read_rows(a, index)
     return gather(lambda x, i: jnp.take(x, i, axis=axis, mode="clip"), a, index)
 
 
