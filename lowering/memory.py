@@ -1,4 +1,4 @@
-"""How the C library keeps memory that a computation has given back, for the next one to take.
+"""Memory that outlives a computation: what the C library keeps for the next one, and compiled code.
 
 XLA's CPU client takes the arrays of every call from `malloc`. By default glibc returns large ones to the system, so
 that each call is given new pages, zeroed one by one: an output of 25 MB then takes six times as long to fill as memory
@@ -12,7 +12,10 @@ table.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
+
+import jax
 
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # of <malloc.h>
 _LARGE_PAGE, _LARGE_PAGES = 2**21, 14  # bytes; MADV_HUGEPAGE of <sys/mman.h>
@@ -72,6 +75,26 @@ def return_memory() -> None:
         _libc.malloc_trim(0)
 
 
+def drop_code(share: float = 0.75) -> bool:
+    """Forgets all compiled functions if they are nearly more than the kernel allows; what is called compiles again.
+
+    XLA:CPU takes three or more mappings for a function, which JAX keeps until the process ends. Beyond the kernel's
+    limit, 65,530 by default, the process crashes: a network that meets images of many hundred sizes would.
+
+    Args:
+      share: the part of the limit that may be in use.
+
+    Returns:
+      Whether they were more.
+    """
+    limit = int(_read("/proc/sys/vm/max_map_count").split()[0])
+    if not limit or _read("/proc/self/maps").count("\n") < share * limit:
+        return False
+    jax.clear_caches()
+    gc.collect()
+    return True
+
+
 def _prefer_large_pages(libc: ctypes.CDLL) -> None:
     """Asks for large pages in the next addresses that `malloc` gives out; no page is taken yet."""
     if "2" in _read("/proc/sys/vm/overcommit_memory"):  # addresses count as memory
@@ -94,7 +117,7 @@ def _prefer_large_pages(libc: ctypes.CDLL) -> None:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as f:
+        with open(path, encoding="utf-8", errors="replace") as f:
             return f.read()
     except OSError:
         return "0 0"

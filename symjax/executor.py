@@ -25,7 +25,7 @@ from symjax.lowering.compile import Program, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
 from symjax.lowering.layout import Layout
-from symjax.lowering.memory import return_memory
+from symjax.lowering.memory import drop_code, return_memory
 from symjax.lowering.row_gradients import plan_gradients
 from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import class_of, to_device
@@ -208,6 +208,7 @@ class Executor:
             self._feed(kwargs)
         if self._run is None:
             return_memory()
+            drop_code()
         run = Run(self, bool(is_train))
         if self._watch is not None and self._watch.activated:
             self._watch.forward(run)

@@ -10,11 +10,14 @@ others.
 
 from __future__ import annotations
 
+import itertools
 import os
 import zlib
 
 import pytest
 from hypothesis import settings
+
+from symjax.lowering.memory import drop_code
 
 settings.register_profile("symjax", derandomize=not os.environ.get("SYMJAX_EXPLORE"), deadline=None)
 settings.load_profile("symjax")
@@ -33,3 +36,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (keep if mine or item.get_closest_marker("slow") is None else drop).append(item)
     items[:] = keep
     config.hook.pytest_deselected(items=drop)
+
+
+_count = itertools.count(1)
+
+
+def pytest_runtest_teardown() -> None:
+    """Thousands of tests compile more than one process may hold; not in the midst of one that counts compilations."""
+    if next(_count) % 50 == 0:
+        drop_code(0.3)

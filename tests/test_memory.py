@@ -10,7 +10,10 @@ import sys
 
 import pytest
 
-from symjax.lowering.memory import keep_memory
+import symjax as mx
+from symjax.lowering import memory
+from symjax.lowering.memory import drop_code, keep_memory
+from tests.compiles import compiles
 
 FAULTS = """
 import resource, symjax as mx
@@ -85,3 +88,30 @@ def test_much_freed_memory_is_returned_when_an_executor_first_runs() -> None:
     run = subprocess.run([sys.executable, "-c", RETURNED], env={**env, "JAX_PLATFORMS": "cpu"}, capture_output=True,
                          text=True, check=True)  # fmt: skip
     assert int(run.stdout) > 480  # MB, of 512
+
+
+def test_compiled_code_is_dropped_near_the_limit() -> None:
+    x = mx.nd.array([[1.0, -2.0]])
+    ex = (mx.sym.relu(mx.sym.var("x")) * 3).bind(mx.cpu(), {"x": x})
+    assert ex.forward()[0].asnumpy().tolist() == [[3, 0]]
+    assert not drop_code(1.0)
+    if not drop_code(0.0):
+        pytest.skip("the system has no limit of mappings (/proc/sys/vm/max_map_count)")
+    with compiles() as again:
+        assert ex.forward()[0].asnumpy().tolist() == [[3, 0]]
+    assert again.n
+    with compiles() as none:
+        ex.forward()[0].asnumpy()
+    assert not none.n
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_executors_of_many_shapes_stay_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_read", lambda path, read=memory._read: "2000" if "max_map" in path else read(path))
+    net = mx.sym.softmax(mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3))
+    most = 0
+    for n in range(1, 120):
+        out = net.simple_bind(mx.cpu(), x=(n, 2)).forward()[0]
+        assert out.shape == (n, 3)
+        most = max(most, memory._read("/proc/self/maps").count("\n"))
+    assert most < 1800
