@@ -7,12 +7,13 @@ Each layer is one matrix product of the whole sequence with the input weights, t
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from symjax.lowering.errors import ParamError, ShapeError
 from symjax.lowering.ops._lstm import lstm
@@ -78,24 +79,18 @@ def parameter_size(p: RNNParams, input_size: int) -> int:
 
 def unpack(p: RNNParams, parameters: Array, input_size: int) -> list[list[Cell]]:
     """Cuts the packed vector: all weights by layer and direction, then all biases in the same order."""
-    place = 0
-
-    def cut(shape: tuple[int, ...]) -> Array:
-        nonlocal place
-        size = 1
-        for n in shape:
-            size *= n
-        place += size
-        return parameters[place - size:place].reshape(shape)
-
-    order = [(layer, d) for layer in range(p.num_layers) for d in range(_directions(p))]
-    weights = {key: [cut(s) for s in _cell_shapes(p, key[0], input_size)] for key in order}
+    order = [layer for layer in range(p.num_layers) for _ in range(_directions(p))]
     rows = MODES[p.mode].gates * p.state_size
+    shapes: list[tuple[int, ...]] = [s for layer in order for s in _cell_shapes(p, layer, input_size)]
+    shapes += [(rows,)] * (2 * len(order))
+    # one split: its gradient is a concatenation, where XLA:CPU adds those of slices element by element
+    parts = lax.split(parameters, [math.prod(s) for s in shapes])
+    cut = iter([x.reshape(s) for x, s in zip(parts, shapes, strict=True)])
+    weights = [[next(cut) for _ in _cell_shapes(p, layer, input_size)] for layer in order]
     cells: list[list[Cell]] = [[] for _ in range(p.num_layers)]
-    for key in order:
-        matrices = weights[key]
+    for layer, matrices in zip(order, weights, strict=True):
         project = matrices[2] if len(matrices) == 3 else None
-        cells[key[0]].append(Cell(matrices[0], matrices[1], project, cut((rows,)), cut((rows,))))
+        cells[layer].append(Cell(matrices[0], matrices[1], project, next(cut), next(cut)))
     return cells
 
 
