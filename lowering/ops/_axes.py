@@ -145,10 +145,12 @@ def read_rows(data: Array, index: Array, padded: bool = False) -> Array:
         return gather(read, data, index)
     bits = jnp.int16 if data.dtype.itemsize == 2 else jnp.int32
 
+    def either(x: Array, y: Array) -> Array:
+        return lax.bitcast_convert_type(lax.bitcast_convert_type(x, bits) | lax.bitcast_convert_type(y, bits), x.dtype)
+
     def twice(d: Array, i: Array) -> Array:
         again = i + ((i * (i + 1)) & 1)  # the same, which neither XLA nor LLVM knows
-        rows = lax.bitcast_convert_type(read(d, jnp.stack([i, again], -1)), bits)
-        return lax.bitcast_convert_type(lax.reduce(rows, bits(0), lax.bitwise_or, (i.ndim,)), d.dtype)
+        return lax.reduce(read(d, jnp.stack([i, again], -1)), d.dtype.type(0), either, (i.ndim,))
 
     def forward(d: Array, i: Array) -> Array:
         return lax.platform_dependent(d, i, cpu=twice, default=read)
