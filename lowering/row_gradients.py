@@ -157,6 +157,7 @@ class TouchedRows:
         self.position = {n: i for i, n in enumerate(graph.arguments)}
         self.direct = [e for e in entries if e.node in self.position]
         self.computed = [e for e in entries if e.node not in self.position]
+        self.direct_args = [self.position[e.node] for e in self.direct]
         self.part = Graph(self.computed)
         self.args = [self.position[n] for n in self.part.arguments]
         self.aux = [graph.aux_states.index(n) for n in self.part.aux_states]
@@ -175,8 +176,10 @@ class TouchedRows:
 
     def are_few(self, args: Sequence[Any]) -> bool:
         """Whether the lookups read so few rows that these are best found in the compiled function."""
-        values = [args[self.position[e.node]] for e in self.direct]
-        return not self.computed and sum(v.capacity if isinstance(v, CSR) else v.size for v in values) <= FEW_ROWS
+        if self.computed:
+            return False
+        values = [args[i] for i in self.direct_args]
+        return sum([v.capacity if isinstance(v, CSR) else v.size for v in values]) <= FEW_ROWS
 
     def find(self, args: Sequence[Any], aux: Sequence[Any], key: Any, train: bool) -> dict[int, RowIndex]:
         """Returns the rows of each table, by argument position; while tracing."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
+import jax
+
 
 class Container:
     """A pytree with stored values `data` and a static `shape`; the subclass says where the values stand."""
@@ -32,6 +34,10 @@ class Container:
 
     def devices(self) -> set[Any]:
         return self.data.devices()
+
+    def block_until_ready(self) -> Self:
+        """Waits until all parts are computed, as `jax.Array.block_until_ready` does, and returns the container."""
+        return jax.block_until_ready(self)
 
     def with_data(self, data: Any) -> Self:
         """Returns a container with the same pattern and other values."""

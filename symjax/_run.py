@@ -8,7 +8,9 @@ update, or when somebody reads any of what it computes; whoever looks cannot tel
 from __future__ import annotations
 
 import dataclasses
+import struct
 import sys
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ from symjax.ndarray.ndarray import NDArray
 from symjax.ndarray.storage import is_plain, pending_on, work_out_columns
 from symjax.ndarray.tape import STATE
 from symjax.sparse.exact import add, trimmed
-from symjax.sparse.rules import as_stype, decide, is_by_value
+from symjax.sparse.rules import as_stype, decide
 
 if TYPE_CHECKING:
     from symjax.executor import Executor
@@ -33,10 +35,43 @@ if TYPE_CHECKING:
 _UNKNOWN = object()
 
 
+class Known:
+    """An update that has joined a pass: the next pass takes it again without looking at anything twice.
+
+    It is the same one if the op, the arrays and the names of its scalars are, and nobody but that pass has written to
+    the tables since, as `versions` tells: what the pass wrote has the shape, dtype and storage that were looked at.
+    """
+
+    __slots__ = ("arrays", "ctx", "entry", "names", "op", "operands", "packed", "update", "versions")
+
+    def __init__(self, op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any], entry: Any, ctx: Any,
+                 update: Update) -> None:
+        self.op, self.names, self.entry, self.ctx, self.update = op, tuple(attrs), entry, ctx, update
+        self.arrays = [weakref.ref(a) for a in arrays]  # an optimizer's states go when it goes
+        self.versions: list[int] | None = None
+        self.packed, self.operands = b"", ()
+
+    def is_again(self, op: Op, arrays: Sequence[Any], tables: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+        return (
+            self.op is op and self.names == tuple(attrs) == self.entry.names
+            and len(arrays) == len(self.arrays) and all(r() is a for r, a in zip(self.arrays, arrays, strict=True))
+            and [t._version for t in tables] == self.versions
+            and set(map(type, attrs.values())) == {float}
+        )
+
+    def operands_for(self, scalars: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the compiled call takes for scalars, kept as long as they are the same to the bit."""
+        packed = struct.pack(f"{len(scalars)}d", *scalars)
+        if packed != self.packed:
+            self.packed, self.operands = packed, operands_of(self.entry, scalars, self.ctx)
+        return self.operands
+
+
 @dataclasses.dataclass(slots=True, eq=False)
 class _Joined:
     """An update that joined a pass: what it is, its tables (weight, then states) with their contents, its scalars."""
 
+    known: Known
     update: Update
     tables: list[NDArray]
     contents: list[Any]
@@ -50,8 +85,8 @@ class Run:
     then reads the arrays as they are, as it does in MXNet.
     """
 
-    __slots__ = ("args", "aux", "ex", "heads", "heads_done", "joined", "key", "new_aux", "numbers", "old", "outs",
-                 "pull", "rows", "train", "unused", "waiting")  # fmt: skip
+    __slots__ = ("args", "aux", "ex", "heads", "heads_done", "joined", "key", "new_aux", "old", "outs",
+                 "pull", "rows", "targets", "train", "unused", "waiting")  # fmt: skip
 
     def __init__(self, ex: Executor, train: bool) -> None:
         self.ex, self.train = ex, train
@@ -69,12 +104,18 @@ class Run:
         self.heads: list[Any] | None = None
         self.old: list[Any] = []
         self.joined: list[_Joined] = []
+        self.targets: list[Any] = []  # the arrays that the gradients go to
         self.unused: set[int] = set()  # the gradients that no update has used
-        self.numbers: dict[int, int] = {}  # of the gradient arrays, by id
 
     @property
     def step(self) -> Step:
-        return self.ex._program.step(self.ex._wrt, self.ex._add, self.train, self.ex._plans)
+        found = self.ex._steps.get(self.train)
+        return self._new_step() if found is None else found
+
+    def _new_step(self) -> Step:
+        ex = self.ex
+        made = ex._steps[self.train] = ex._program.step(ex._wrt, ex._add, self.train, ex._plans)
+        return made
 
     def _contents(self) -> tuple[Any, ...]:
         if self.args is None:
@@ -121,13 +162,14 @@ class Run:
         """Computes the gradients, or notes that they are wanted."""
         if self.waiting:
             self.flush()
-        old = [
-            g._data if a and g.stype == "default" else None for g, a in zip(self._targets(), self.ex._add, strict=True)
-        ]
-        if self._can_wait():
+        ex = self.ex
+        targets = self.targets = [ex.grad_arrays[i] for i in ex._wrt]
+        old = [g._data if a and g.stype == "default" else None for g, a in zip(targets, ex._add, strict=True)]
+        changed = [*targets, *ex.aux_arrays] if self.train else targets
+        if self._can_wait() and all(map(is_plain, changed)):
             self.waiting, self.heads, self.old = True, heads, old
-            self.unused = set(range(len(self.ex._wrt)))
-            for a in (*self._targets(), *(self.ex.aux_arrays if self.train else ())):
+            self.unused = set(range(len(targets)))
+            for a in changed:
                 a._set_pending(a.shape, a._dtype, self.flush)
         else:
             self._backward(heads, old)
@@ -136,9 +178,7 @@ class Run:
         ex = self.ex
         if self.outs is not None or self.heads_done or not ex._wrt or ex._program.eager or ex._program.calls_host:
             return False
-        if any(g.stype != "default" and a for g, a in zip(self._targets(), ex._add, strict=True)):
-            return False
-        return all(map(is_plain, (*self._targets(), *ex.aux_arrays)))
+        return not any(a and g.stype != "default" for g, a in zip(self.targets, ex._add, strict=True))
 
     def _backward(self, heads: list[Any] | None, old: list[Any]) -> None:
         ex, step, args = self.ex, self.step, self._contents()
@@ -153,7 +193,7 @@ class Run:
                 if self.outs is None:
                     self.outs = outs
                     self._deliver()
-        for g, value in zip(self._targets(), self._finished(grads), strict=True):
+        for g, value in zip(self.targets, self._finished(grads), strict=True):
             g._set_data(value)
         if self.train:
             for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
@@ -164,7 +204,7 @@ class Run:
     def _finished(self, grads: Sequence[Any]) -> Iterator[Any]:
         """Yields gradients as their arrays take them."""
         ex = self.ex
-        for g, value, added, plan in zip(self._targets(), grads, ex._add, ex._plans, strict=True):
+        for g, value, added, plan in zip(self.targets, grads, ex._add, ex._plans, strict=True):
             if g.stype != "default":
                 # rows found on the host have no room to spare, and to look at few ones would be to wait for them
                 if not (plan.way == "rows" and (self.rows or value.capacity <= FEW_ROWS)):
@@ -174,48 +214,57 @@ class Run:
                         value = add(g._data, value)
             yield value
 
-    def _targets(self) -> Iterator[NDArray]:
-        for i in self.ex._wrt:
-            g = self.ex.grad_arrays[i]
-            assert g is not None
-            yield g
-
     # ---- updates
 
     def join(self, op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
         """Adds an update of (weight, gradient, states…) to this pass, whose gradient it is; False if it cannot be."""
         weight, grad, *states = arrays
         tables = [weight, *states]
-        if not self.waiting or STATE.recording or op.eager or op.host or "key" in op.asks:
+        if not self.waiting or STATE.recording:
             return False
-        if any(pending_on(t) is not None or not is_plain(t) for t in tables):
-            return False
-        entry, scalars, ctx = entry_for(op, arrays, attrs, weight)
-        if ctx != self.ex._ctx or not _fits(op, entry.params, arrays, attrs):
-            return False
-        if not self.numbers:
-            self.numbers = {id(g): k for k, g in enumerate(self._targets())}
-        number = self.numbers.get(id(grad))
-        if number is None:
-            return False
-        contents = [t._data for t in tables]
-        large = tuple([x.size >= MIN_SIZE for x in contents])
-        assert self.args is not None
-        place = self.ex._wrt[number]
-        if self.ex.arg_arrays[place] is not weight or self.args[place] is not contents[0]:
-            place = None  # a weight that is not what the pass reads
+        known = self.ex._known.get(id(grad))
+        if known is not None and known.is_again(op, arrays, tables, attrs):
+            scalars = known.operands_for(tuple(attrs.values()))
         else:
+            known, scalars = self._look_at(op, arrays, tables, attrs)
+            if known is None:
+                return False
+        assert self.args is not None
+        update, contents = known.update, [t._data for t in tables]
+        if update.weight is not None and self.args[update.weight] is not contents[0]:
+            update = dataclasses.replace(update, weight=None)  # a weight that is not what the pass reads
+        elif update.weight is not None:
             contents[0] = None
-        update = Update(entry.call, number, place, large, entry.n_out, entry.aux)
-        self.joined.append(_Joined(update, tables, contents, operands_of(entry, scalars, ctx)))
+        self.joined.append(_Joined(known, update, tables, contents, scalars))
         for t in tables:
             owned = t._owned
             t._set_pending(t.shape, t._dtype, self.flush)
             t._owned = owned
-        self.unused.discard(number)
+        self.unused.discard(update.grad)
         if not self.unused:
             self.flush()
         return True
+
+    def _look_at(self, op: Op, arrays: Sequence[Any], tables: Sequence[NDArray], attrs: Mapping[str, Any]) -> Any:
+        """Returns what is known of an update that can join, and its scalars; (None, None) of one that cannot."""
+        weight, grad = arrays[:2]
+        refused = None, None
+        if op.eager or op.host or op.asks:
+            return refused
+        if any(pending_on(t) is not None or not is_plain(t) for t in tables):
+            return refused
+        entry, scalars, ctx = entry_for(op, arrays, attrs, weight)
+        if ctx != self.ex._ctx or not _fits(op, entry.params, arrays):
+            return refused
+        number = next((k for k, g in enumerate(self.targets) if g is grad), None)
+        if number is None:
+            return refused
+        place = self.ex._wrt[number]
+        large = tuple([t._data.size >= MIN_SIZE for t in tables])
+        update = Update(entry.call, number, place if self.ex.arg_arrays[place] is weight else None, large,
+                        entry.n_out, entry.aux)
+        known = self.ex._known[id(grad)] = Known(op, arrays, attrs, entry, ctx, update)
+        return known, operands_of(entry, scalars, ctx)
 
     def flush(self) -> None:
         """Runs the pass with the updates that joined it."""
@@ -231,19 +280,23 @@ class Run:
                     self._contents(), self.aux, self.key, self.heads, self.old, self.rows)
         self.waiting = False
         self._deliver()
-        for g, value in zip(self._targets(), self._finished(grads), strict=True):
+        for g, value in zip(self.targets, self._finished(grads), strict=True):
             self._fill(g, value)
         if self.train:
             for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
                 self._fill(a, value)
         for j, values in zip(self.joined, results, strict=True):
-            for t, value in zip(j.tables, values, strict=True):
-                self._fill(t, value, owned=True)
+            filled = [self._fill(t, value, owned=True) for t, value in zip(j.tables, values, strict=True)]
+            j.known.versions = [t._version for t in j.tables] if all(filled) else None
         self.heads_done += 1
         self._let_go()
 
     def _with_updates(self) -> Any:
-        call = self.step.updating(tuple([j.update for j in self.joined]))
+        step, updates = self.step, [j.update for j in self.joined]
+        last = self.ex._updating  # telling that the updates are the same objects takes less than to look them up
+        if last is None or last[0] is not step or last[1] != updates:
+            last = self.ex._updating = step, updates, step.updating(tuple(updates))
+        call = last[2]
         numbers = tuple([j.scalars for j in self.joined])
         assert self.args is not None
         args = list(self.args)
@@ -289,14 +342,16 @@ class Run:
                     j.contents[k] = value
         self.args = tuple(args)
 
-    def _fill(self, array: NDArray, value: Any, owned: bool = False) -> None:
-        """Sets an array to what it waited for; one that was overwritten in the meantime keeps what it has."""
-        if pending_on(array) is self:
-            array._set_data(value)
-            array._owned = owned
+    def _fill(self, array: NDArray, value: Any, owned: bool = False) -> bool:
+        """Sets an array to what it waited for; one that was overwritten in the meantime keeps what it has (False)."""
+        if pending_on(array) is not self:
+            return False
+        array._set_data(value)
+        array._owned = owned
+        return True
 
 
-def _fits(op: Op, params: Any, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+def _fits(op: Op, params: Any, arrays: Sequence[Any]) -> bool:
     """Whether an update surely runs: what does not is called at once, for its error to come from the call."""
     weight, grad, *states = arrays
     if any(t.shape != weight.shape for t in arrays[1:]) or grad._dtype != weight._dtype:
@@ -305,7 +360,7 @@ def _fits(op: Op, params: Any, arrays: Sequence[Any], attrs: Mapping[str, Any]) 
     if set(stypes) == {"default"}:
         return True
     stored = [t._data for t in (weight, *states) if t.stype != "default"]
-    if (is_by_value(op) and attrs.get("wd")) or not all(getattr(t, "full", False) for t in stored):
+    if not all(getattr(t, "full", False) for t in stored):
         return False
     return decide(op, params, stypes) is not None
 

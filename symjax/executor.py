@@ -18,10 +18,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from symjax._bind import Bound, bind_arrays, simple_bind_arrays, zeros
 from symjax._mesh import MeshContext, as_context
-from symjax._run import Run
+from symjax._run import Known, Run
 from symjax._watch import MonitorCallback, Watch
 from symjax.context import Context
-from symjax.lowering.compile import Program, program_for
+from symjax.lowering.compile import Program, Step, Update, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
 from symjax.lowering.layout import Layout
@@ -133,6 +133,9 @@ class Executor:
         }
         self._forward_aux = tuple(i for i, n in enumerate(self._graph.aux_states) if n in eager)
         self._run: Run | None = None
+        self._steps: dict[bool, Step] = {}
+        self._updating: tuple[Step, list[Update], Any] | None = None  # the last compiled call with updates
+        self._known: dict[int, Known] = {}  # the updates that joined the last pass, by the id of their gradient
         self._watch: Watch | None = None
         storage = handle.storage
         targets = {self._graph.arguments[i]: handle.grads[i] for i in self._wrt}
@@ -246,6 +249,11 @@ class Executor:
                 if o._value is None:
                     o._set_data(zeros(s, t, o.context, o.stype)._data)
 
+    @cached_property
+    def _without_loss(self) -> list[str]:
+        """The outputs that are no losses."""
+        return [e.output_name for e in self._graph.outputs if not e.node.is_loss]
+
     def _feed(self, values: Mapping[str, Any]) -> None:
         args = self.arg_dict
         for name, value in values.items():
@@ -263,12 +271,11 @@ class Executor:
 
     def _heads(self, out_grads: Any) -> list[Any] | None:
         if out_grads is None or (isinstance(out_grads, (list, tuple)) and not out_grads):
-            bad = [e.output_name for e in self._graph.outputs if not _needs_no_head(self._graph, e)]
-            if bad and self._wrt:
+            if self._without_loss and self._wrt:
                 raise MXNetError(
-                    f"output {bad[0]!r} is not a loss, so backward needs its head gradient: pass out_grads, or wrap "
-                    f"the output in make_loss to minimize it. (Because the last operator is not Loss function, "
-                    f"head_gradient is required when calling backward.)"
+                    f"output {self._without_loss[0]!r} is not a loss, so backward needs its head gradient: pass "
+                    f"out_grads, or wrap the output in make_loss to minimize it. (Because the last operator is not "
+                    f"Loss function, head_gradient is required when calling backward.)"
                 )
             return None
         if isinstance(out_grads, NDArray):
@@ -386,7 +393,3 @@ def _by_name(names: Sequence[str], arrays: Sequence[Any], what: str) -> dict[str
         twice = sorted({n for n in names if names.count(n) > 1})
         raise BindError(f"Duplicate names detected in the {what}, {', '.join(twice)}: address them by position")
     return found
-
-
-def _needs_no_head(graph: Graph, e: Any) -> bool:
-    return e.node.is_loss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -152,6 +153,96 @@ def test_overwritten_before_it_ran() -> None:
     assert (ex.arg_dict["one_weight"].asnumpy() == 3).all()
     assert np.isfinite(ex.outputs[0].asnumpy()).all()
     assert (ex.arg_dict["one_weight"].asnumpy() == 3).all()
+
+
+def other_rate(ex: Any, update: Any) -> None:
+    update.optimizer.set_learning_rate(0.5)
+
+
+def other_weight(ex: Any, update: Any) -> None:
+    ex.arg_dict["one_weight"][:] = 0.125
+
+
+def other_states(ex: Any, update: Any) -> None:
+    update.set_states(update.get_states())
+    update.states[0][:] = 1
+
+
+def other_optimizer(ex: Any, update: Any) -> None:
+    update.optimizer = mx.optimizer.create("sgd", learning_rate=0.25, momentum=0.5, clip_gradient=0.01)
+
+
+def held_weight(ex: Any, update: Any) -> None:
+    update.held = ex.arg_dict["one_weight"]._data
+
+
+def no_change(ex: Any, update: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize("change", [no_change, other_rate, other_weight, other_states, other_optimizer, held_weight])
+def test_a_change_between_steps(change: Callable[[Any, Any], None], joined: list[int]) -> None:
+    """What is known of an update from the pass before is not taken for what has changed since."""
+
+    def run(separately: bool) -> list[np.ndarray]:
+        ex = bound()
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9))
+        names = [n for n in ex.arg_dict if n not in ("x", "softmax_label")]
+        for k in range(6):
+            if k in (2, 4):
+                change(ex, update)
+            ex.forward(is_train=True)
+            ex.backward()
+            if separately:
+                mx.nd.waitall()
+            for i, n in enumerate(names):
+                update(i, ex.grad_dict[n], ex.arg_dict[n])
+        states = [update.states[i] for i in range(len(names))]
+        return [a.asnumpy() for a in (*ex.arg_dict.values(), *ex.aux_dict.values(), *states)]
+
+    together = run(False)
+    assert joined == [6] * 6
+    for a, b in zip(together, run(True), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+    assert len(joined) == 6
+
+
+def test_states_go_with_their_optimizer() -> None:
+    ex = bound()
+    update = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    ex.forward(is_train=True)
+    ex.backward()
+    for i, n in enumerate(ex.arg_dict):
+        if ex.grad_dict[n] is not None:
+            update(i, ex.grad_dict[n], ex.arg_dict[n])
+    ref = weakref.ref(next(s for s in update.states.values() if s is not None)[0])
+    assert ref() is not None
+    del update
+    assert ref() is None
+
+
+def test_a_table_of_few_rows_after_one_of_all() -> None:
+    """A weight that no longer stores every row is updated by the call that may add rows."""
+    w = mx.sym.Variable("w", stype="row_sparse")
+    rows = mx.sym.sparse.Embedding(mx.sym.Variable("x"), w, 8, 2, sparse_grad=True)
+    net = mx.sym.MakeLoss(mx.sym.sum(mx.sym.square(rows)))
+    ex = net.simple_bind(mx.cpu(), x=(3,), stype_dict={"w": "row_sparse"}, grad_req={"x": "null", "w": "write"})
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.25))
+    dense = np.arange(16, dtype="f").reshape(8, 2)
+    ids = np.array([5, 1, 5])
+    ex.arg_dict["x"][:] = ids
+    for kept in (np.arange(8), [1, 5], np.arange(8)):
+        part = mx.nd.array(dense).tostype("row_sparse").retain(mx.nd.array(kept))
+        part.copyto(ex.arg_dict["w"])
+        want = part.asnumpy()
+        for _ in range(3):
+            ex.forward(is_train=True)
+            ex.backward()
+            update(0, ex.grad_dict["w"], ex.arg_dict["w"])
+            grad = np.zeros_like(want)
+            np.add.at(grad, ids, 2 * want[ids])
+            want -= 0.25 * grad
+            np.testing.assert_allclose(ex.arg_dict["w"].asnumpy(), want, rtol=1e-6)
 
 
 def test_gradients_add_up_over_passes() -> None:

@@ -14,7 +14,7 @@ from symjax.lowering.ops.opencv import decode
 from symjax.ndarray._functions import function_in
 from symjax.ndarray.creation import array
 from symjax.ndarray.ndarray import NDArray
-from symjax.ndarray.storage import NDArrayBase
+from symjax.ndarray.storage import NDArrayBase, wait_for_all
 
 __all__ = ["concatenate", "get_indexing_dispatch_code", "get_oshape_of_gather_nd_op", "histogram", "imdecode",
            "indexing_key_expand_implicit_axes", "moveaxis", "onehot_encode", "split_v2", "waitall"]
@@ -22,8 +22,6 @@ __all__ = ["concatenate", "get_indexing_dispatch_code", "get_oshape_of_gather_nd
 
 def waitall() -> None:
     """Blocks until everything is computed; errors of computations that still wait surface here."""
-    from symjax.ndarray.storage import wait_for_all
-
     wait_for_all()
 
 

@@ -81,7 +81,7 @@ class NDArray(Operators, Fluent):
 
     def wait_to_read(self) -> None:
         """Blocks until the contents are computed; errors of the computation surface here."""
-        jax.block_until_ready(self._data)
+        self._data.block_until_ready()
 
     def asnumpy(self) -> np.ndarray:
         """Returns a writable copy as a numpy array (bfloat16 as `ml_dtypes.bfloat16`)."""

@@ -70,8 +70,18 @@ _write_copy = jax.jit(_write_window)
 _write_donated = jax.jit(_write_window, donate_argnums=0)
 
 
-_waiting: weakref.WeakValueDictionary[int, NDArrayBase] = weakref.WeakValueDictionary()
-"""The arrays made pending, by id, for `wait_for_all`."""
+class _Waiting:
+    """The arrays made pending, for `wait_for_all`; kept weakly, and dropped when they have become many."""
+
+    refs: ClassVar[dict[int, weakref.ref[NDArrayBase]]] = {}
+    at_most: ClassVar[int] = 1024
+
+    @classmethod
+    def add(cls, array: NDArrayBase) -> None:
+        cls.refs[id(array)] = weakref.ref(array)
+        if len(cls.refs) > cls.at_most:
+            cls.refs = {k: r for k, r in cls.refs.items() if (a := r()) is not None and type(a._lazy) is _Pending}
+            cls.at_most = max(1024, 2 * len(cls.refs))
 
 
 class NDArrayBase:
@@ -113,14 +123,14 @@ class NDArrayBase:
         """
         self = cls._from_jax(None, ctx or current_context())
         self._lazy = _Pending(tuple(shape), np.dtype(dtype), thunk)
-        _waiting[id(self)] = self
+        _Waiting.add(self)
         return self
 
     def _set_pending(self, shape: tuple[int, ...], dtype: np.dtype, thunk: Thunk) -> None:
         """Makes the contents of this array those that `thunk` will compute; see `_pending`."""
         self._value, self._lazy, self._owned = None, _Pending(shape, dtype, thunk), False
         self._version += 1
-        _waiting[id(self)] = self
+        _Waiting.add(self)
 
     def _view_of(self, offset: int, shape: tuple[int, ...]) -> Self:
         """Returns an array that shares `shape` elements of this one from the flat `offset` on."""
@@ -246,11 +256,13 @@ def is_plain(array: NDArrayBase) -> bool:
 
 def wait_for_all() -> None:
     """Runs everything pending and blocks until all arrays are computed."""
-    for a in list(_waiting.values()):
-        if type(a._lazy) is _Pending:
+    for ref in list(_Waiting.refs.values()):
+        a = ref()
+        if a is not None and type(a._lazy) is _Pending:
             a._force()
-    _waiting.clear()
-    jax.block_until_ready(jax.live_arrays())
+    _Waiting.refs.clear()
+    for value in jax.live_arrays():
+        value.block_until_ready()
 
 
 class _Classes:

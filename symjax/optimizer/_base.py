@@ -14,6 +14,7 @@ from symjax.lr_scheduler import LRScheduler
 from symjax.ndarray import NDArray, zeros
 from symjax.ndarray.dispatch import invoke
 from symjax.ndarray.elementwise import op_named
+from symjax.ndarray.storage import NDArrayBase
 from symjax.util import is_np_array
 
 Index = Any
@@ -239,10 +240,10 @@ class Optimizer:
 
     def _check(self, index: Index, weight: Any, grad: Any) -> None:
         """Refuses what is no NDArray."""
-        for what, x in (("weight", weight), ("grad", grad)):
-            if getattr(x, "stype", None) is None:
-                raise ArgumentError(f"{type(self).__name__}: {what} of index {index!r} must be an NDArray, got "
-                                    f"{type(x).__name__}")
+        if not (isinstance(weight, NDArrayBase) and isinstance(grad, NDArrayBase)):
+            what, x = ("grad", grad) if isinstance(weight, NDArrayBase) else ("weight", weight)
+            raise ArgumentError(f"{type(self).__name__}: {what} of index {index!r} must be an NDArray, got "
+                                f"{type(x).__name__}")
 
     def _begin(self, index: Index, weight: Any, grad: Any) -> dict[str, Any]:
         """Counts an update and returns the parameters that most update ops have."""

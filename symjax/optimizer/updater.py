@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from symjax.ndarray import NDArray
@@ -34,19 +35,20 @@ class Updater:
           TypeError: a weight or gradient is no NDArray.
         """
         if not isinstance(index, (list, tuple)):
-            index, grad, weight = (index,), (grad,), (weight,)
-        if any(isinstance(i, bytes) for i in index):
-            index = [i.decode() if isinstance(i, bytes) else i for i in index]
+            index, grad, weight = [index], [grad], [weight]
+        index = [i.decode() if isinstance(i, bytes) else i for i in index]
         if weight:
             self.optimizer._set_current_context(weight[0].context.device_id)
         for i, w in zip(index, weight, strict=True):
             if not self.states_synced.get(i, False):
                 self._prepare(i, w)
-        if self.aggregate_updates:
-            self._aggregated(index, grad, weight)
-        else:
+        update: Any = self.optimizer.update_multi_precision
+        if not self.aggregate_updates:
             for i, g, w in zip(index, grad, weight, strict=True):
-                self.optimizer.update_multi_precision(i, w, g, self.states[i])
+                update(i, w, g, self.states[i])
+        else:  # one that aggregates takes lists
+            for group in [(index, weight, grad)] if len(index) == 1 else self._groups(index, grad, weight):
+                update(*group, [self.states[i] for i in group[0]])
 
     def _prepare(self, index: Index, weight: NDArray) -> None:
         """Makes the state of a weight, or brings a loaded one to the weight's device."""
@@ -56,20 +58,16 @@ class Updater:
             self.states[index] = self.sync_state_context(self.states[index], weight.context)
         self.states_synced[index] = True
 
-    def _aggregated(self, index: Any, grad: Any, weight: Any) -> None:
-        """Gives the optimizer lists of up to `aggregate_num` weights of one dtype."""
-        if len(index) == 1:
-            groups = [list(zip(index, weight, grad, strict=True))]
-        else:
-            by_type: dict[Any, list[Any]] = {}
-            for item in zip(index, weight, grad, strict=True):
-                by_type.setdefault(item[1]._dtype, []).append(item)
-            n = self.optimizer.aggregate_num
-            groups = [items[k:k + n] for items in by_type.values() for k in range(0, len(items), n)]
-        for group in groups:
-            indices, weights, grads = zip(*group, strict=True)
-            update: Any = self.optimizer.update_multi_precision  # one that aggregates takes lists
-            update(indices, weights, grads, [self.states[i] for i in indices])
+    def _groups(self, index: Any, grad: Any, weight: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """Yields (indices, weights, gradients) of up to `aggregate_num` weights of one dtype."""
+        by_type: dict[Any, list[Any]] = {}
+        for item in zip(index, weight, grad, strict=True):
+            by_type.setdefault(item[1]._dtype, []).append(item)
+        n = self.optimizer.aggregate_num
+        for items in by_type.values():
+            for k in range(0, len(items), n):
+                indices, weights, grads = zip(*items[k : k + n], strict=True)
+                yield indices, weights, grads
 
     def sync_state_context(self, state: Any, context: Any) -> Any:
         """Returns a state with its arrays on the device of `context`."""
