@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ import numpy as np
 from symjax.sparse.buckets import bucket, index_dtype, padded
 
 _MAX_TABLE = 1 << 25
+_MAX_SCRATCH = 1 << 22  # 16 MB for each thread
 
 
 @jax.tree_util.register_dataclass
@@ -82,14 +84,16 @@ def index_on_host(ids: np.ndarray, n: int, clip: bool = False) -> RowIndex:
     """
     kind, last = index_dtype(n), max(n - 1, 0)
     flat = ids.reshape(-1)
-    if not clip:
-        flat = flat.astype(kind, copy=False)
-    elif flat.dtype != np.int32 or is_crowded(flat.size, n):
-        flat, clip = np.clip(flat, 0, last).astype(kind, copy=False), False
-    unique, places = _by_table(flat, n) if is_crowded(flat.size, n) else _by_sorting(flat, n)
-    if clip and unique.size and not 0 <= unique[0] <= unique[-1] <= last:  # seldom, and known when they are sorted
-        unique, places = _by_sorting(np.clip(flat, 0, last), n)
-    elif unique.size and unique[-1] == n:  # padding: its place is beyond the last
+    if clip and flat.size and not 0 <= flat.min() <= flat.max() <= last:
+        flat = np.clip(flat, 0, last)
+    flat = flat.astype(kind, copy=False)
+    if is_crowded(flat.size, n):
+        unique, places = _by_table(flat, n)
+    elif n <= _MAX_SCRATCH:
+        unique, places = _by_lookup(flat, n)
+    else:
+        unique, places = _by_sorting(flat, n)
+    if unique.size and unique[-1] == n:  # padding: its place is beyond the last
         unique = unique[:-1]
         places[flat == n] = bucket(len(unique))
     return RowIndex(padded(unique.astype(kind, copy=False), bucket(len(unique)), n), places.reshape(ids.shape))
@@ -111,6 +115,36 @@ def _by_table(flat: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     return unique, table[flat]
 
 
+class _Scratch(threading.local):
+    """Memory for `_by_lookup` that a thread keeps; what is in it means nothing."""
+
+    places = np.empty(0, np.int32)
+
+    def of(self, size: int) -> np.ndarray:
+        if len(self.places) < size:
+            self.places = np.empty(size, np.int32)
+        return self.places
+
+
+_scratch = _Scratch()
+
+
+def _by_lookup(flat: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sorts the ids alone, and notes the place of each in a table of n, of which only those are written and read."""
+    ordered = np.sort(flat)
+    unique = ordered[_is_first(ordered)]
+    table = _scratch.of(n + 1)
+    table[unique.astype(np.intp)] = np.arange(len(unique), dtype=np.int32)
+    return unique, table.take(flat)
+
+
+def _is_first(ordered: np.ndarray) -> np.ndarray:
+    """Which of sorted ids differ from the one before."""
+    first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return first
+
+
 def _by_sorting(flat: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Sorts ids that carry their positions in the low bits: one pass of what numpy sorts fastest."""
     count = flat.size
@@ -124,12 +158,11 @@ def _by_sorting(flat: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         keys.sort()
         ordered = keys >> bits
         keys &= (1 << bits) - 1
-        first = np.zeros(count, bool)
-        np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+        first = _is_first(ordered)
+        unique = ordered[first]
+        first[:1] = False
         places = np.empty(count, np.int32)
         places[keys] = first.cumsum(dtype=np.int32)
-        first[:1] = True
-        unique = ordered[first]
     return unique, places
 
 
