@@ -36,7 +36,8 @@ def test_index_on_the_host_of_threads() -> None:
     batches = [rng.randint(0, 10**6, 5000) for _ in range(40)]
 
     def works(ids: np.ndarray) -> bool:
-        return all((found.unique[found.inverse] == ids).all() for found in (index_on_host(ids, 10**6),) * 1)
+        found = index_on_host(ids, 10**6)
+        return bool((found.unique[found.inverse] == ids).all())
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(works, batches * 5))
