@@ -252,9 +252,16 @@ def _take(values: Mapping[str, Any] | None, name: str, what: str) -> Any:
         raise BindError(f"{what} lacks {name!r}; it has {have:.300}") from None
 
 
+_CONVERTERS = {"BCOO": "from_bcoo", "BCSR": "from_bcsr"}
+
+
 def _operand(value: Any, name: str) -> Any:
     if isinstance(value, list | tuple):
         raise TypeError(f"{name!r} must be an array, got {type(value).__name__}; convert it with jnp.asarray")
+    converter = "csr_from_scipy" if hasattr(value, "tocsr") else _CONVERTERS.get(type(value).__name__)
+    if converter is not None:
+        raise TypeError(f"{name!r} is a sparse matrix of another library ({type(value).__name__}); convert it with "
+                        f"symjax.sparse.{converter}")
     return getattr(value, "_data", value)
 
 

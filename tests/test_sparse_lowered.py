@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import scipy.sparse
+from jax.experimental.sparse import BCOO, BCSR
 
 import symjax
 import symjax as mx
@@ -126,6 +128,24 @@ def test_product_with_a_csr_matrix(full: bool) -> None:
     dense = jax.grad(lambda w: jnp.sum((matrix.astype("float32").todense() @ w) ** 2))(
         weight.data if full else weight)
     np.testing.assert_allclose(grads["w"].todense(), dense, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["scipy", "bcsr", "bcoo"])
+def test_matrices_of_other_libraries_are_named_with_their_converter(kind: str) -> None:
+    fn, params, _ = symjax.lower(mx.sym.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")),
+                                 x=(4, 6), w=(6, 2), inputs=["x"])  # fmt: skip
+    params = {"w": np.arange(12, dtype="float32").reshape(6, 2)}
+    dense = np.array([[0, 1, 0, 0, 2, 0], [0] * 6, [3, 0, 0, 0, 0, 4], [0, 0, 5, 0, 0, 0]], "float32")
+    value: Any = {
+        "scipy": lambda: scipy.sparse.csr_matrix(dense),
+        "bcsr": lambda: BCSR.fromdense(dense),
+        "bcoo": lambda: BCOO.fromdense(dense),
+    }[kind]()
+    name = "csr_from_scipy" if kind == "scipy" else f"from_{kind}"
+    with pytest.raises(TypeError, match=rf"'x' is a sparse matrix of another library .*symjax\.sparse\.{name}"):
+        fn(params, {}, x=value)
+    (out,), _ = fn(params, {}, x=getattr(mx.sparse, name)(value))
+    np.testing.assert_allclose(out, dense @ params["w"])
 
 
 def test_other_uses_are_errors(net: Any) -> None:
