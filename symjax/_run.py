@@ -8,16 +8,18 @@ update, or when somebody reads any of what it computes; whoever looks cannot tel
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import struct
 import sys
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 
 from symjax import random
+from symjax._interrupt import StepGuard
 from symjax.lowering.compile import Step, Update
 from symjax.lowering.registry import Op
 from symjax.lowering.row_gradients import FEW_ROWS
@@ -51,9 +53,10 @@ class Known:
         self.versions: list[int] | None = None
         self.packed, self.operands = b"", ()
 
-    def is_again(self, op: Op, arrays: Sequence[Any], tables: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+    def is_again(self, op: Op, arrays: Sequence[Any], tables: Sequence[Any], attrs: Mapping[str, Any],
+                 targets: Sequence[Any]) -> bool:
         return (
-            self.op is op and self.names == tuple(attrs) == self.entry.names
+            targets[self.update.grad] is arrays[1] and self.op is op and self.names == tuple(attrs) == self.entry.names
             and len(arrays) == len(self.arrays) and all(r() is a for r, a in zip(self.arrays, arrays, strict=True))
             and [t._version for t in tables] == self.versions
             and set(map(type, attrs.values())) == {float}
@@ -78,6 +81,19 @@ class _Joined:
     scalars: tuple[Any, ...]
 
 
+@dataclasses.dataclass(slots=True, eq=False)
+class UpdatingCall:
+    """The compiled call of a step with updates.
+
+    In its first calls JAX runs Python code also after the tables are overwritten: Ctrl-C has to wait for these.
+    """
+
+    step: Step
+    updates: list[Update]
+    call: Callable[..., Any]
+    in_python: int = 3
+
+
 class Run:
     """One forward pass: the contents it reads, and how far it has got.
 
@@ -85,7 +101,7 @@ class Run:
     then reads the arrays as they are, as it does in MXNet.
     """
 
-    __slots__ = ("args", "aux", "ex", "heads", "heads_done", "joined", "key", "new_aux", "old", "outs",
+    __slots__ = ("args", "aux", "done", "ex", "heads", "heads_done", "joined", "key", "new_aux", "old", "outs",
                  "pull", "rows", "targets", "train", "unused", "waiting")  # fmt: skip
 
     def __init__(self, ex: Executor, train: bool) -> None:
@@ -104,6 +120,7 @@ class Run:
         self.heads: list[Any] | None = None
         self.old: list[Any] = []
         self.joined: list[_Joined] = []
+        self.done: list[Any] = []  # what the compiled call made, until it has been handed out
         self.targets: list[Any] = []  # the arrays that the gradients go to
         self.unused: set[int] = set()  # the gradients that no update has used
 
@@ -124,16 +141,20 @@ class Run:
 
     def _let_go(self) -> None:
         self.args = self.pull = self.heads = None  # residuals hold arguments too
-        self.old, self.joined = [], []
+        self.old, self.joined, self.done = [], [], []
         self.rows = _UNKNOWN
 
     # ---- forward
 
     def read(self) -> None:
         """Runs the forward pass alone, unless more is waiting; in training it keeps what the backward pass needs."""
-        if self.waiting:
-            self.flush()
-            return
+        with self.ex._lock:
+            if self.waiting:
+                self.flush()
+            elif self.outs is None:  # another thread may have been first
+                self._read()
+
+    def _read(self) -> None:
         ex, args = self.ex, self._contents()
         with jax.enable_x64(True):
             if self.train and ex._wrt:
@@ -165,6 +186,8 @@ class Run:
         ex = self.ex
         targets = self.targets = [ex.grad_arrays[i] for i in ex._wrt]
         old = [g._data if a and g.stype == "default" else None for g, a in zip(targets, ex._add, strict=True)]
+        if ex._shares_targets:  # each gradient that is added to an array finds there what those before it left
+            old = [None if o is None else jnp.zeros_like(o) for o in old]
         changed = [*targets, *ex.aux_arrays] if self.train else targets
         if self._can_wait() and all(map(is_plain, changed)):
             self.waiting, self.heads, self.old = True, heads, old
@@ -177,6 +200,8 @@ class Run:
     def _can_wait(self) -> bool:
         ex = self.ex
         if self.outs is not None or self.heads_done or not ex._wrt or ex._program.eager or ex._program.calls_host:
+            return False
+        if ex._shares_targets:
             return False
         return not any(a and g.stype != "default" for g, a in zip(self.targets, ex._add, strict=True))
 
@@ -205,25 +230,26 @@ class Run:
         """Yields gradients as their arrays take them."""
         ex = self.ex
         for g, value, added, plan in zip(self.targets, grads, ex._add, ex._plans, strict=True):
-            if g.stype != "default":
-                # rows found on the host have no room to spare, and to look at few ones would be to wait for them
-                if not (plan.way == "rows" and (self.rows or value.capacity <= FEW_ROWS)):
-                    value = trimmed(value)
-                if added:
-                    with jax.enable_x64(True):
-                        value = add(g._data, value)
+            # rows found on the host have no room to spare, and to look at few ones would be to wait for them
+            if g.stype != "default" and not (plan.way == "rows" and (self.rows or value.capacity <= FEW_ROWS)):
+                value = trimmed(value)
+            if added and (g.stype != "default" or ex._shares_targets):
+                with jax.enable_x64(True):
+                    value = add(g._data, value)
             yield value
 
     # ---- updates
 
     def join(self, op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
         """Adds an update of (weight, gradient, states…) to this pass, whose gradient it is; False if it cannot be."""
+        with self.ex._lock:
+            return self.waiting and not STATE.recording and self._join(op, arrays, attrs)
+
+    def _join(self, op: Op, arrays: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
         weight, grad, *states = arrays
         tables = [weight, *states]
-        if not self.waiting or STATE.recording:
-            return False
         known = self.ex._known.get(id(grad))
-        if known is not None and known.is_again(op, arrays, tables, attrs):
+        if known is not None and known.is_again(op, arrays, tables, attrs, self.targets):
             scalars = known.operands_for(tuple(attrs.values()))
         else:
             known, scalars = self._look_at(op, arrays, tables, attrs)
@@ -233,8 +259,6 @@ class Run:
         update, contents = known.update, [t._data for t in tables]
         if update.weight is not None and self.args[update.weight] is not contents[0]:
             update = dataclasses.replace(update, weight=None)  # a weight that is not what the pass reads
-        elif update.weight is not None:
-            contents[0] = None
         self.joined.append(_Joined(known, update, tables, contents, scalars))
         for t in tables:
             owned = t._owned
@@ -267,87 +291,88 @@ class Run:
         return known, operands_of(entry, scalars, ctx)
 
     def flush(self) -> None:
-        """Runs the pass with the updates that joined it."""
-        if not self.waiting:
-            return
-        ex, results = self.ex, ()
-        with jax.enable_x64(True):
-            self._find_rows()
-            if self.joined:
-                results, (self.outs, self.new_aux, grads) = self._with_updates()
-            else:
-                self.outs, self.new_aux, grads = self.step.fused(
-                    self._contents(), self.aux, self.key, self.heads, self.old, self.rows)
-        self.waiting = False
-        self._deliver()
-        for g, value in zip(self.targets, self._finished(grads), strict=True):
-            self._fill(g, value)
-        if self.train:
-            for a, value in zip(ex.aux_arrays, self.new_aux, strict=True):
-                self._fill(a, value)
-        for j, values in zip(self.joined, results, strict=True):
-            filled = [self._fill(t, value, owned=True) for t, value in zip(j.tables, values, strict=True)]
-            j.known.versions = [t._version for t in j.tables] if all(filled) else None
-        self.heads_done += 1
-        self._let_go()
+        """Runs the pass with the updates that joined it.
 
-    def _with_updates(self) -> Any:
+        Interrupted (Ctrl-C), it goes on with the next reader: nothing is taken from where it was before the call, and
+        the call's results are kept before Python looks at signals again.
+        """
+        with self.ex._lock:
+            if not self.waiting:
+                return
+            if not self.done:
+                with jax.enable_x64(True):
+                    self._find_rows()
+                    if self.joined:
+                        self._with_updates()
+                    else:
+                        made = self.step.fused(
+                            self._contents(), self.aux, self.key, self.heads, self.old, self.rows)
+                        self.done.append(((), made))
+            self._fill_all()
+
+    def _with_updates(self) -> None:
         step, updates = self.step, [j.update for j in self.joined]
         last = self.ex._updating  # telling that the updates are the same objects takes less than to look them up
-        if last is None or last[0] is not step or last[1] != updates:
-            last = self.ex._updating = step, updates, step.updating(tuple(updates))
-        call = last[2]
-        numbers = tuple([j.scalars for j in self.joined])
-        assert self.args is not None
-        args = list(self.args)
-        self.args = None  # or the references counted would be one too many
+        if last is None or last.step is not step or last.updates != updates:
+            last = self.ex._updating = UpdatingCall(step, updates, step.updating(tuple(updates)))
+        args = list(self._contents())
         given, kept = self._tables(args)
-        try:
-            return call(given, kept, args, self.aux, self.key, self.heads, self.old, self.rows, numbers)
-        except Exception:
-            self._put_back(args, given, kept)
-            raise
+        numbers = tuple([j.scalars for j in self.joined])
+        operands = (given, kept, args, self.aux, self.key, self.heads, self.old, self.rows, numbers)
+        if last.in_python:
+            last.in_python -= 1
+            with StepGuard() as guard, guard.step():
+                self.done.extend(itertools.starmap(last.call, [operands]))
+        else:
+            self.done.extend(itertools.starmap(last.call, [operands]))
 
     def _tables(self, args: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the contents of all tables that the call may overwrite, and of the others, and drops its own.
+        """Returns the contents of all tables that the call may overwrite, and of the others, out of `args`.
 
         What somebody else holds is copied first: the call always overwrites the same ones, so it compiles once.
         """
         given, kept = [], []
         for j in self.joined:
-            for k, (table, large) in enumerate(zip(j.tables, j.update.large, strict=True)):
-                place = j.update.weight if k == 0 else None
-                if place is None:
-                    value, j.contents[k] = j.contents[k], None
-                else:
-                    value, args[place] = args[place], None
+            places = [j.update.weight, *[None] * (len(j.tables) - 1)]
+            for k, (table, large, place) in enumerate(zip(j.tables, j.update.large, places, strict=True)):
+                value, holders = j.contents[k], 3  # its list, `value`, and the argument of getrefcount
+                if place is not None:
+                    args[place], holders = None, 4  # `self.args`
                 if not large:
                     kept.append(value)
                     continue
-                # held by `value` and the argument of getrefcount
-                alone = table._owned and sys.getrefcount(value) == 2
+                alone = table._owned and sys.getrefcount(value) == holders
                 if not (alone and (table.stype == "default" or holds_alone(value))):
                     value = jax.tree.map(jnp.copy, value)
                 given.append(value)
         return given, kept
 
-    def _put_back(self, args: list[Any], given: list[Any], kept: list[Any]) -> None:
-        owned, others = iter(given), iter(kept)
-        for j in self.joined:
-            for k, large in enumerate(j.update.large):
-                value = next(owned if large else others)
-                if k == 0 and j.update.weight is not None:
-                    args[j.update.weight] = value
-                else:
-                    j.contents[k] = value
-        self.args = tuple(args)
+    def _fill_all(self) -> None:
+        """Hands out what the call made."""
+        ((results, (self.outs, self.new_aux, grads)),) = self.done
+        self._deliver()
+        for g, value in zip(self.targets, self._finished(grads), strict=True):
+            self._fill(g, value)
+        if self.train:
+            for a, value in zip(self.ex.aux_arrays, self.new_aux, strict=True):
+                self._fill(a, value)
+        for j, values in zip(self.joined, results, strict=True):
+            filled = [self._fill(t, new, old) for t, new, old in zip(j.tables, values, j.contents, strict=True)]
+            j.known.versions = [t._version for t in j.tables] if all(filled) else None
+        self.waiting = False
+        self.heads_done += 1
+        self._let_go()
 
-    def _fill(self, array: NDArray, value: Any, owned: bool = False) -> bool:
-        """Sets an array to what it waited for; one that was overwritten in the meantime keeps what it has (False)."""
-        if pending_on(array) is not self:
+    def _fill(self, array: NDArray, value: Any, overwritten: Any = None) -> bool:
+        """Sets an array to what it waited for; one that was overwritten in the meantime keeps what it has (False).
+
+        Args:
+          overwritten: what a table held, which the call may have overwritten.
+        """
+        if pending_on(array) is not self and (overwritten is None or array._value is not overwritten):
             return False
         array._set_data(value)
-        array._owned = owned
+        array._owned = overwritten is not None
         return True
 
 

@@ -7,6 +7,7 @@ residuals, from which `backward()` goes on. MXNet's own engine is asynchronous t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,10 +19,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from symjax._bind import Bound, bind_arrays, simple_bind_arrays, zeros
 from symjax._mesh import MeshContext, as_context
-from symjax._run import Known, Run
+from symjax._run import Known, Run, UpdatingCall
 from symjax._watch import MonitorCallback, Watch
 from symjax.context import Context
-from symjax.lowering.compile import Program, Step, Update, program_for
+from symjax.lowering.compile import Program, Step, program_for
 from symjax.lowering.errors import BindError, MXNetError, ShapeError, did_you_mean
 from symjax.lowering.graph import Graph
 from symjax.lowering.layout import Layout
@@ -125,6 +126,7 @@ class Executor:
             if r != "null" and handle.grads[i] is not None and jnp.issubdtype(a._dtype, jnp.inexact)
         )
         self._add = tuple(handle.reqs[i] == "add" for i in self._wrt)
+        self._shares_targets = len({id(handle.grads[i]) for i in self._wrt}) < len(self._wrt)
         eager = {
             n.inputs[i].node
             for n in self._graph.nodes
@@ -133,8 +135,9 @@ class Executor:
         }
         self._forward_aux = tuple(i for i, n in enumerate(self._graph.aux_states) if n in eager)
         self._run: Run | None = None
+        self._lock = threading.RLock()  # another thread may read what this one's pass is to compute
         self._steps: dict[bool, Step] = {}
-        self._updating: tuple[Step, list[Update], Any] | None = None  # the last compiled call with updates
+        self._updating: UpdatingCall | None = None  # the last one
         self._known: dict[int, Known] = {}  # the updates that joined the last pass, by the id of their gradient
         self._watch: Watch | None = None
         storage = handle.storage
@@ -207,21 +210,22 @@ class Executor:
           TypeError: a name is not an argument.
           ValueError: a value is not an array, or has another shape.
         """
-        if kwargs:
-            self._feed(kwargs)
-        if self._run is None:
-            return_memory()
-            drop_code()
-        run = Run(self, bool(is_train))
-        if self._watch is not None and self._watch.activated:
-            self._watch.forward(run)
-        self._run = run
-        if self._wrt and is_train and not self._forward_aux:
-            for o, (shape, dtype) in zip(self._outputs, self._bound.outputs, strict=True):
-                o._set_pending(shape, dtype, run.read)
-        else:
-            run.read()
-        return self._outputs
+        with self._lock:
+            if kwargs:
+                self._feed(kwargs)
+            if self._run is None:
+                return_memory()
+                drop_code()
+            run = Run(self, bool(is_train))
+            if self._watch is not None and self._watch.activated:
+                self._watch.forward(run)
+            self._run = run
+            if self._wrt and is_train and not self._forward_aux:
+                for o, (shape, dtype) in zip(self._outputs, self._bound.outputs, strict=True):
+                    o._set_pending(shape, dtype, run.read)
+            else:
+                run.read()
+            return self._outputs
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Computes gradients into the bound gradient arrays, and updates the auxiliary states.
@@ -235,12 +239,13 @@ class Executor:
           MXNetError: head gradients are missing, or have another number or shape.
         """
         heads = self._heads(out_grads)
-        if self._run is None:
-            self.forward(is_train=True)
-        assert self._run is not None
-        if self._watch is not None and self._watch.activated and self._run.train:
-            self._watch.backward(self._run, heads)
-        self._run.backward(heads)
+        with self._lock:
+            if self._run is None:
+                self.forward(is_train=True)
+            assert self._run is not None
+            if self._watch is not None and self._watch.activated and self._run.train:
+                self._watch.backward(self._run, heads)
+            self._run.backward(heads)
 
     def _first_read(self) -> Any:
         # Outputs of an executor that has not run: MXNet shows zeros or whatever the memory holds.

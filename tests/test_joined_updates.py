@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 import symjax as mx
 from symjax import _run
+from symjax.lowering.compile import Step
 from tests.compiles import compiles
 
 OPTIMIZERS: dict[str, dict[str, Any]] = {
@@ -243,6 +246,141 @@ def test_a_table_of_few_rows_after_one_of_all() -> None:
             np.add.at(grad, ids, 2 * want[ids])
             want -= 0.25 * grad
             np.testing.assert_allclose(ex.arg_dict["w"].asnumpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize("read_first", [False, True])
+def test_one_gradient_array_for_two_arguments(req: str, read_first: bool) -> None:
+    """Written: the last one stays. Added: both are in it."""
+    a, b, x = (mx.sym.Variable(n) for n in "abx")
+    net = mx.sym.MakeLoss(mx.sym.sum(mx.sym.square(a * x) + b * x * 3))
+    both = mx.nd.ones((3,))
+    value = np.array([1, 2, 3], "f")
+    args = {"a": mx.nd.array(value), "b": mx.nd.ones((3,)), "x": mx.nd.array(value)}
+    ex = net.bind(mx.cpu(), args, args_grad={"a": both, "b": both}, grad_req={"a": req, "b": req, "x": "null"})
+    want = np.ones(3, "f")
+    for _ in range(2):
+        ex.forward(is_train=True)
+        if read_first:
+            ex.outputs[0].asnumpy()
+        ex.backward()
+        want = 3 * value if req == "write" else want + 2 * value**3 + 3 * value
+        np.testing.assert_allclose(both.asnumpy(), want, rtol=1e-6)
+
+
+def test_gradient_arrays_that_change_places() -> None:
+    runs = []
+    for separately in (False, True):
+        ex = bound()
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.1))
+        one = ex.grad_dict["norm_gamma"]
+        for k in range(4):
+            if k == 2:
+                at, other = map(list(ex.arg_dict).index, ("norm_gamma", "norm_beta"))
+                grads = ex.grad_arrays
+                grads[at], grads[other] = grads[other], grads[at]
+            ex.forward(is_train=True)
+            ex.backward()
+            if separately:
+                mx.nd.waitall()
+            update(0, one, ex.arg_dict["norm_gamma"])
+        runs.append(ex.arg_dict["norm_gamma"].asnumpy())
+    np.testing.assert_allclose(runs[0], runs[1], rtol=1e-5)
+
+
+def test_interrupted_anywhere() -> None:
+    """Ctrl-C at any line of a step leaves weights that can be read, and training goes on."""
+    line = hit = 0
+    while hit == line:
+        line += 1 + line // 12
+        ex = bound()
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9))
+        names = [n for n in ex.arg_dict if n not in ("x", "softmax_label")]
+
+        def step(ex: Any = ex, update: Any = update, names: Any = names) -> None:
+            ex.forward(is_train=True)
+            ex.backward()
+            for i, n in enumerate(names):
+                update(i, ex.grad_dict[n], ex.arg_dict[n])
+
+        for _ in range(2):
+            step()
+        count = 0
+
+        def interrupt(frame: Any, event: str, arg: Any, line: int = line) -> Any:
+            nonlocal count, hit
+            if "/symjax/" not in frame.f_code.co_filename:
+                return None
+            count += event == "line"
+            if count == line:
+                sys.settrace(None)
+                hit = line
+                raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)
+        try:
+            step()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        for n in names:
+            assert np.isfinite(ex.arg_dict[n].asnumpy()).all()
+        mx.nd.waitall()
+        step()
+        for n in names:
+            assert np.isfinite(ex.arg_dict[n].asnumpy()).all()
+    assert line > 300
+
+
+def test_interrupted_while_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    ex = bound()
+    update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.1))
+    weight = ex.arg_dict["one_weight"]
+    before = weight.asnumpy()
+
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Step, "updating", lambda self, updates: interrupted)
+        ex.forward(is_train=True)
+        ex.backward()
+        with pytest.raises(KeyboardInterrupt):
+            for i, n in enumerate(ex.arg_dict):
+                if ex.grad_dict[n] is not None:
+                    update(i, ex.grad_dict[n], ex.arg_dict[n])
+    ex._updating = None
+    after = weight.asnumpy()  # the update that was asked for, a little later
+    assert np.isfinite(after).all()
+    assert np.abs(after - before).max() > 0
+
+
+def test_threads_that_train_while_another_waits_for_all() -> None:
+    def run(found: list[Any]) -> None:
+        ex = bound()
+        update = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9))
+        names = [n for n in ex.arg_dict if n not in ("x", "softmax_label")]
+        for _ in range(40):
+            ex.forward(is_train=True)
+            ex.backward()
+            for i, n in enumerate(names):
+                update(i, ex.grad_dict[n], ex.arg_dict[n])
+        found.append([ex.arg_dict[n].asnumpy() for n in names])
+
+    alone: list[Any] = []
+    run(alone)
+    found: list[Any] = []
+    threads = [threading.Thread(target=run, args=(found,)) for _ in range(3)]
+    for t in threads:
+        t.start()
+    while any(t.is_alive() for t in threads):
+        mx.nd.waitall()
+    assert len(found) == 3
+    for weights in found:
+        for a, b in zip(weights, alone[0], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
 def test_gradients_add_up_over_passes() -> None:

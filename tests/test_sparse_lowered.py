@@ -135,7 +135,7 @@ def test_matrices_of_other_libraries_are_named_with_their_converter(kind: str) -
     fn, params, _ = symjax.lower(mx.sym.dot(mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")),
                                  x=(4, 6), w=(6, 2), inputs=["x"])  # fmt: skip
     params = {"w": np.arange(12, dtype="float32").reshape(6, 2)}
-    dense = np.array([[0, 1, 0, 0, 2, 0], [0] * 6, [3, 0, 0, 0, 0, 4], [0, 0, 5, 0, 0, 0]], "float32")
+    dense: Any = np.array([[0, 1, 0, 0, 2, 0], [0] * 6, [3, 0, 0, 0, 0, 4], [0, 0, 5, 0, 0, 0]], "float32")
     value: Any = {
         "scipy": lambda: scipy.sparse.csr_matrix(dense),
         "bcsr": lambda: BCSR.fromdense(dense),

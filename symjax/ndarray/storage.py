@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeVar
@@ -71,17 +72,27 @@ _write_donated = jax.jit(_write_window, donate_argnums=0)
 
 
 class _Waiting:
-    """The arrays made pending, for `wait_for_all`; kept weakly, and dropped when they have become many."""
+    """The arrays made pending, for `wait_for_all`; kept weakly, and those that wait no more go when they are many."""
 
+    lock: ClassVar[threading.Lock] = threading.Lock()
     refs: ClassVar[dict[int, weakref.ref[NDArrayBase]]] = {}
     at_most: ClassVar[int] = 1024
 
     @classmethod
     def add(cls, array: NDArrayBase) -> None:
-        cls.refs[id(array)] = weakref.ref(array)
-        if len(cls.refs) > cls.at_most:
-            cls.refs = {k: r for k, r in cls.refs.items() if (a := r()) is not None and type(a._lazy) is _Pending}
-            cls.at_most = max(1024, 2 * len(cls.refs))
+        with cls.lock:
+            cls.refs[id(array)] = weakref.ref(array)
+            if len(cls.refs) > cls.at_most:
+                cls.refs = {k: r for k, r in cls.refs.items() if (a := r()) is not None and type(a._lazy) is _Pending}
+                cls.at_most = max(1024, 2 * len(cls.refs))
+
+    @classmethod
+    def take(cls) -> list[NDArrayBase]:
+        """Returns those that wait, and forgets all."""
+        with cls.lock:
+            refs, cls.refs = cls.refs, {}
+        arrays = [r() for r in refs.values()]
+        return [a for a in arrays if a is not None and type(a._lazy) is _Pending]
 
 
 class NDArrayBase:
@@ -128,7 +139,8 @@ class NDArrayBase:
 
     def _set_pending(self, shape: tuple[int, ...], dtype: np.dtype, thunk: Thunk) -> None:
         """Makes the contents of this array those that `thunk` will compute; see `_pending`."""
-        self._value, self._lazy, self._owned = None, _Pending(shape, dtype, thunk), False
+        self._lazy = _Pending(shape, dtype, thunk)  # first: a reader in another thread finds one or the other
+        self._value, self._owned = None, False
         self._version += 1
         _Waiting.add(self)
 
@@ -149,17 +161,20 @@ class NDArrayBase:
         return self._force() if value is None else value
 
     def _force(self) -> jax.Array:
-        lazy = self._lazy
-        if isinstance(lazy, _View):
-            return self._read_view(lazy)
-        if not isinstance(lazy, _Pending):
-            raise MXNetError("this NDArray holds nothing")
-        result = lazy.thunk()
-        if self._value is None:
-            if result is None:
-                raise MXNetError("a pending computation left its NDArray empty")
-            self._value, self._lazy = result, None
-        return self._value
+        while True:
+            lazy = self._lazy
+            if isinstance(lazy, _View):
+                return self._read_view(lazy)
+            result = lazy.thunk() if isinstance(lazy, _Pending) else None
+            value = self._value
+            if value is not None:
+                return value
+            if result is not None:
+                self._value, self._lazy = result, None
+                return result
+            if self._lazy is lazy:  # else another thread has made it wait for something else
+                what = "this NDArray holds nothing" if lazy is None else "a pending computation left its NDArray empty"
+                raise MXNetError(what)
 
     def _read_view(self, view: _View) -> jax.Array:
         base = view.base
@@ -256,13 +271,20 @@ def is_plain(array: NDArrayBase) -> bool:
 
 def wait_for_all() -> None:
     """Runs everything pending and blocks until all arrays are computed."""
-    for ref in list(_Waiting.refs.values()):
-        a = ref()
-        if a is not None and type(a._lazy) is _Pending:
+    problem: Exception | None = None
+    for a in _Waiting.take():
+        try:
             a._force()
-    _Waiting.refs.clear()
+        except Exception as e:  # the others are computed all the same
+            problem = problem or e
+    if problem is not None:
+        raise problem
     for value in jax.live_arrays():
-        value.block_until_ready()
+        try:
+            value.block_until_ready()
+        except RuntimeError:
+            if not value.is_deleted():  # by another thread, whose call overwrites it
+                raise
 
 
 class _Classes:

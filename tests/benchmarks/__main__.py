@@ -32,6 +32,7 @@ BARS = {
     "fit_mlp": ("ratio", 2.0),
     "lstm_language_model": ("ratio", 1.0),
     "fit_buckets": ("ratio", 1.0),
+    "fit_bucket_cells": ("ratio", 1.0),
     "image_records": ("ratio", 1.0),
 }
 """What must hold: at least this ratio to MXNet, or at most these seconds."""

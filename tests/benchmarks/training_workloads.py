@@ -18,7 +18,7 @@ def training(make: Callable[[Any], Step]) -> Callable[[Any], Step]:
     return make
 
 
-def _fit(mx: Any, module: Any, data: Any, metric: str, **options: Any) -> Step:
+def _fit(mx: Any, module: Any, data: Any, metric: Any, **options: Any) -> Step:
     def step() -> None:
         module.fit(data, eval_metric=metric, initializer=mx.init.Xavier(), num_epoch=1, **options)
         mx.nd.waitall()
@@ -81,6 +81,28 @@ def fit_buckets(mx: Any) -> Step:
 
     module = mx.mod.BucketingModule(generate, default_bucket_key=48)
     return _fit(mx, module, data, "ce", optimizer="adam", optimizer_params={"learning_rate": 0.01})
+
+
+@training
+def fit_bucket_cells(mx: Any) -> Step:
+    """As MXNet's example of bucketing: 2 `LSTMCell`s of 200 unrolled, 10,000 words, buckets of 10, 20, 30."""
+    rng = np.random.RandomState(0)
+    sentences = [list(rng.randint(1, 10_000, n)) for n in rng.randint(5, 30, 320)]
+    data = mx.rnn.BucketSentenceIter(sentences, 32, buckets=[10, 20, 30], invalid_label=0)
+    stack = mx.rnn.SequentialRNNCell()
+    for i in range(2):
+        stack.add(mx.rnn.LSTMCell(num_hidden=200, prefix=f"lstm_l{i}_"))
+
+    def generate(length: int) -> Any:
+        x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=10_000, output_dim=200, name="embed")
+        stack.reset()
+        x, _ = stack.unroll(length, inputs=x, merge_outputs=True)
+        x = mx.sym.FullyConnected(mx.sym.Reshape(x, shape=(-1, 200)), num_hidden=10_000, name="pred")
+        label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
+        return mx.sym.SoftmaxOutput(x, label, name="softmax"), ("data",), ("softmax_label",)
+
+    module = mx.mod.BucketingModule(generate, default_bucket_key=30)
+    return _fit(mx, module, data, mx.metric.Perplexity(0), optimizer="sgd", optimizer_params={"learning_rate": 0.01})
 
 
 def records(count: int = 512) -> str:
