@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import weakref
@@ -355,6 +356,25 @@ def test_interrupted_while_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     after = weight.asnumpy()  # the update that was asked for, a little later
     assert np.isfinite(after).all()
     assert np.abs(after - before).max() > 0
+
+
+def test_waitall_tells_every_failure_and_goes_on() -> None:
+    computed = []
+
+    def fail(what: str) -> Any:
+        raise mx.MXNetError(what)
+
+    one, two = (mx.nd.NDArray._pending((1,), "float32", mx.cpu(), functools.partial(fail, w)) for w in ("one", "two"))
+    good = mx.nd.NDArray._pending((1,), "float32", mx.cpu(), lambda: computed.append(1) or mx.nd.ones((1,))._data)
+    for what in ("one", "two"):
+        with pytest.raises(mx.MXNetError, match=what):
+            mx.nd.waitall()
+    mx.nd.waitall()
+    assert computed == [1]
+    assert good.asscalar() == 1
+    for array in (one, two):
+        with pytest.raises(mx.MXNetError, match=r"one|two"):
+            array.asnumpy()
 
 
 def test_threads_that_train_while_another_waits_for_all() -> None:

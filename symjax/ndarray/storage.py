@@ -71,28 +71,34 @@ _write_copy = jax.jit(_write_window)
 _write_donated = jax.jit(_write_window, donate_argnums=0)
 
 
-class _Waiting:
-    """The arrays made pending, for `wait_for_all`; kept weakly, and those that wait no more go when they are many."""
+class _Waiting(threading.local):
+    """The arrays that a thread made pending, for its `wait_for_all`: to fill those of others would be a race.
 
-    lock: ClassVar[threading.Lock] = threading.Lock()
-    refs: ClassVar[dict[int, weakref.ref[NDArrayBase]]] = {}
-    at_most: ClassVar[int] = 1024
+    They are kept weakly, and those that wait no more go when they are many.
+    """
 
-    @classmethod
-    def add(cls, array: NDArrayBase) -> None:
-        with cls.lock:
-            cls.refs[id(array)] = weakref.ref(array)
-            if len(cls.refs) > cls.at_most:
-                cls.refs = {k: r for k, r in cls.refs.items() if (a := r()) is not None and type(a._lazy) is _Pending}
-                cls.at_most = max(1024, 2 * len(cls.refs))
+    def __init__(self) -> None:
+        self.refs: dict[int, weakref.ref[NDArrayBase]] = {}
+        self.at_most = 1024
 
-    @classmethod
-    def take(cls) -> list[NDArrayBase]:
+    def add(self, array: NDArrayBase) -> None:
+        self.refs[id(array)] = weakref.ref(array)
+        if len(self.refs) > self.at_most:
+            self.refs = {id(a): weakref.ref(a) for a in self.arrays()}
+            self.at_most = max(1024, 2 * len(self.refs))
+
+    def arrays(self) -> list[NDArrayBase]:
+        found = [r() for r in list(self.refs.values())]
+        return [a for a in found if a is not None and type(a._lazy) is _Pending]
+
+    def take(self) -> list[NDArrayBase]:
         """Returns those that wait, and forgets all."""
-        with cls.lock:
-            refs, cls.refs = cls.refs, {}
-        arrays = [r() for r in refs.values()]
-        return [a for a in arrays if a is not None and type(a._lazy) is _Pending]
+        found = self.arrays()
+        self.refs = {}
+        return found
+
+
+_waiting = _Waiting()
 
 
 class NDArrayBase:
@@ -134,7 +140,7 @@ class NDArrayBase:
         """
         self = cls._from_jax(None, ctx or current_context())
         self._lazy = _Pending(tuple(shape), np.dtype(dtype), thunk)
-        _Waiting.add(self)
+        _waiting.add(self)
         return self
 
     def _set_pending(self, shape: tuple[int, ...], dtype: np.dtype, thunk: Thunk) -> None:
@@ -142,7 +148,7 @@ class NDArrayBase:
         self._lazy = _Pending(shape, dtype, thunk)  # first: a reader in another thread finds one or the other
         self._value, self._owned = None, False
         self._version += 1
-        _Waiting.add(self)
+        _waiting.add(self)
 
     def _view_of(self, offset: int, shape: tuple[int, ...]) -> Self:
         """Returns an array that shares `shape` elements of this one from the flat `offset` on."""
@@ -270,15 +276,17 @@ def is_plain(array: NDArrayBase) -> bool:
 
 
 def wait_for_all() -> None:
-    """Runs everything pending and blocks until all arrays are computed."""
-    problem: Exception | None = None
-    for a in _Waiting.take():
-        try:
-            a._force()
-        except Exception as e:  # the others are computed all the same
-            problem = problem or e
-    if problem is not None:
-        raise problem
+    """Runs everything that this thread left pending and blocks until all arrays are computed.
+
+    Raises what a computation raises; the next call goes on behind it.
+    """
+    arrays = _waiting.take()[::-1]
+    try:
+        while arrays:
+            arrays.pop()._force()
+    finally:  # those behind one that fails, or behind Ctrl-C, wait for the next call
+        for a in arrays:
+            _waiting.add(a)
     for value in jax.live_arrays():
         try:
             value.block_until_ready()
